@@ -74,8 +74,8 @@ int csv_one_column(const struct csv_reader *r, struct err *e);
 /* ERR_CONFIG: the cell of column i is no number. */
 int csv_not_a_number(const struct data_table *t, const struct csv_reader *r, size_t i,
                      const struct csv_form *form, struct err *e);
-/* Warns of what the rows, read as a whole, make likely of columns and first line. has_guessed: the form does
- * not say that there is no header. */
+/* Warns of columns that count the rows, and of a first line that may be the header. has_guessed: the form
+ * does not say that there is no header. */
 void csv_check_rows(const struct data_table *t, const struct csv_reader *r, bool has_guessed,
                     const struct csv_form *form, struct dataset_warnings *w);
 

@@ -248,12 +248,12 @@ void csv_check_names(const struct csv_reader *r, size_t column, struct dataset_w
 
     for (size_t i = 0; i < r->n_cells; i++)
         if (i != column && csv_is_used(r, i) && csv_is_truth_name(&r->cells[i]))
-            dataset_warn(
-                w,
-                "column %zu is called \"%.*s\" and is taken for a value; learned is column %zu, \"%.*s\"; "
-                "label=%zu or target=%zu learns column %zu",
-                i + 1, (int)r->cells[i].len, r->cells[i].at, column + 1, table_shown(learned), learned->at,
-                i + 1, i + 1, i + 1);
+            dataset_warn(w,
+                         "column %zu is called \"%.*s\" and is taken for a value; the learned column is %zu, "
+                         "\"%.*s\"; "
+                         "label=%zu or target=%zu learns column %zu",
+                         i + 1, (int)r->cells[i].len, r->cells[i].at, column + 1, table_shown(learned),
+                         learned->at, i + 1, i + 1, i + 1);
     for (size_t i = 0; order && i < r->n_cells; i++)
         if (csv_is_used(r, i))
             order[n++] = &r->cells[i];

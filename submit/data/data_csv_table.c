@@ -210,7 +210,7 @@ static int check_truth(struct data_table *t, const struct csv_reader *r, struct 
         return 0;
     err_set(e, ERR_CONFIG, "line %zu: the label or target is missing, as in %zu of %zu rows",
             r->first_lacking, r->n_lacking, t->n_rows);
-    return err_hint(e, "Rows are predicted without that column, or with one that is empty in all of them.");
+    return err_hint(e, "To predict rows, leave out that column, or leave it empty in all of them.");
 }
 
 int csv_parse(struct data_table *t, char *text, size_t len, const struct csv_form *form,

@@ -11,14 +11,14 @@
 enum { INDEX_DIGITS = 9 };
 
 struct rows {
-    const char *at, *end; /* what is left of the text */
+    const char *at, *end; /* the rest of the text */
     size_t line;
 };
 
 struct libsvm_row {
-    const char *at, *end; /* what is left of the row */
+    const char *at, *end; /* the rest of the row */
     size_t line;
-    size_t n_read, last; /* its entries so far, the last index + 1 */
+    size_t n_read, last; /* entries read so far; the last index + 1 */
 };
 
 static bool is_blank(char c)
