@@ -128,7 +128,7 @@ static int find_member(struct zip_member *m, const uint8_t *zip, size_t len, con
             return broken(e, "its directory is too short");
         if (name_len == strlen(name) && memcmp(p + ENTRY_LEN, name, name_len) == 0) {
             if (found)
-                return broken(e, "a name is there twice");
+                return broken(e, "a name occurs twice");
             found = p;
         }
         list_name(list, p + ENTRY_LEN, name_len);

@@ -158,7 +158,7 @@ static int parse_names(struct names *out, names_parser *parse, const json_t *doc
         return e->code;
     if (out->n != n || n == 0)
         return err_set(e, ERR_CONFIG, "%s: %zu texts, and by the rest of the record %zu", at, out->n, n);
-    return are_unique && !names_are_unique(out) ? err_set(e, ERR_CONFIG, "%s: a text is there twice", at) : 0;
+    return are_unique && !names_are_unique(out) ? err_set(e, ERR_CONFIG, "%s: a text occurs twice", at) : 0;
 }
 
 static int parse_numbers(double *out, const json_t *doc, const char *key, size_t n, double least,

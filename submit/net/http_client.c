@@ -430,7 +430,7 @@ static void explain(struct http_request *r, CURLcode rc)
                  "Compare its certificate, `certtool -i <FILE`, with the address in worker.json and with "
                  "the time.");
     } else if (rc == CURLE_SSL_CACERT_BADFILE || rc == CURLE_SSL_CERTPROBLEM) {
-        err_set(&r->err, ERR_CONFIG, "--ca, --cert or --key is not what it should be, in PEM (%s)", why);
+        err_set(&r->err, ERR_CONFIG, "the file of --ca, --cert or --key is no valid PEM file (%s)", why);
     } else if (rc == CURLE_SSL_CONNECT_ERROR) {
         err_set(&r->err, ERR_UNREACHABLE, "%s does not answer in TLS 1.3; nothing was sent to it (%s)",
                 r->peer, why);

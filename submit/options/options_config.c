@@ -147,7 +147,7 @@ static int take_object(struct options *o, unsigned verb, const json_t *doc, stru
         if (!t)
             return unknown(verb, key, e);
         if (o->args.given[t - options_table.options])
-            return err_set(e, ERR_CONFIG, "/%s: the option is there twice", key);
+            return err_set(e, ERR_CONFIG, "/%s: the option is given twice", key);
         o->args.given[t - options_table.options] = true;
         if (set_one(o, t, v, e) < 0) {
             e->code = ERR_CONFIG;

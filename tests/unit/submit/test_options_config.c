@@ -99,7 +99,7 @@ TEST(mistakes_are_told_with_their_place)
         {"{\"codec\":[\"a\"]}", "/codec: not a string", ""},
         {"{\"codec\":\"\"}", "empty", ""},
         {"{\"gradient_descent\":\"adm\"}", "\"adm\" is not one of", "Did you mean adam?"},
-        {"{\"learn_rate\":1,\"learn-rate\":2}", "the option is there twice", ""},
+        {"{\"learn_rate\":1,\"learn-rate\":2}", "the option is given twice", ""},
         {"[1]", "not an object", ""},
         {"{\"a\":1,", "job.json:1:", ""},
         {"{\"facts\":{}}", "/facts/options: missing", ""},
