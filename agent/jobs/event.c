@@ -390,10 +390,19 @@ bool is_job_id(const char *text)
            strspn(text + 2, "abcdefghijklmnopqrstuvwxyz0123456789") == n - 2;
 }
 
+int job_spec_check_node(const struct job_spec *s, const char *role, int node, const char *at, struct err *e)
+{
+    bool is_server = strcmp(role, "server") == 0;
+
+    if (is_server ? node <= -2 && -2 - node < s->server_count : node >= 0 && node < s->node_count)
+        return 0;
+    return err_set(e, ERR_CONFIG, "%s/node: %d is not a %s of %d workers and %d servers", at, node, role,
+                   s->node_count, s->server_count);
+}
+
 int job_spec_parse(struct job_spec *out, const json_t *doc, struct err *e)
 {
     struct job_spec s = {.time_limit_s = 86400};
-    bool is_server;
 
     if (json_to_struct(&s, doc, spec_fields, "", e) < 0)
         return e->code;
@@ -404,10 +413,8 @@ int job_spec_parse(struct job_spec *out, const json_t *doc, struct err *e)
         return err_set(e, ERR_CONFIG, "/name: control characters in name, codec or submitter");
     if (!is_hex_or_empty(s.codec_sha256) || !is_hex_or_empty(s.codec_source_sha256))
         return err_set(e, ERR_CONFIG, "/codec_sha256: not a SHA-256 in 64 lower-case hex digits");
-    is_server = strcmp(s.role, "server") == 0;
-    if (is_server ? !(s.node <= -2 && -2 - s.node < s.server_count) : !(s.node >= 0 && s.node < s.node_count))
-        return err_set(e, ERR_CONFIG, "/node: %d is not a %s of %d workers and %d servers", s.node, s.role,
-                       s.node_count, s.server_count);
+    if (job_spec_check_node(&s, s.role, s.node, "", e) < 0)
+        return e->code;
     *out = s;
     return 0;
 }

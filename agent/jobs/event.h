@@ -122,6 +122,9 @@ int event_parse_line(struct event *out, const char *line, size_t len, bool from_
  * role. ERR_CONFIG. */
 int job_spec_parse(struct job_spec *out, const json_t *doc, struct err *e);
 json_t *job_spec_json(const struct job_spec *s);
+/* Checks that the job has such a node: a worker is 0, 1, ..., a server -2, -3, ... `at`: the JSON path in the
+ * message. ERR_CONFIG. */
+int job_spec_check_node(const struct job_spec *s, const char *role, int node, const char *at, struct err *e);
 
 bool is_job_id(const char *text);
 

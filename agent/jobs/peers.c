@@ -39,15 +39,12 @@ static const struct json_field peer_fields[] = {
 
 static int check_peer(const struct peer *p, const struct job_spec *spec, const char *at, struct err *e)
 {
-    bool is_server = strcmp(p->role, "server") == 0;
     uint8_t key[SHA256_BYTES];
     bool has_key = hex_decode(key, sizeof key, p->key);
 
     explicit_bzero(key, sizeof key);
-    if (is_server ? !(p->node <= -2 && -2 - p->node < spec->server_count)
-                  : !(p->node >= 0 && p->node < spec->node_count))
-        return err_set(e, ERR_CONFIG, "%s/node: %d is not a %s of %d workers and %d servers", at, p->node,
-                       p->role, spec->node_count, spec->server_count);
+    if (job_spec_check_node(spec, p->role, p->node, at, e) < 0)
+        return e->code;
     if (!p->host[0] || strspn(p->host, HOST_CHARACTERS) != strlen(p->host))
         return err_set(e, ERR_CONFIG, "%s/host: not the name or address of a host", at);
     if (!p->address[0] || strspn(p->address, HOST_CHARACTERS) != strlen(p->address))
