@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +11,6 @@
 
 #include "nn/kernels/blas.h"
 #include "runner/checkpoint.h"
-#include "runner/exchange/barrier.h"
-#include "runner/exchange/exchange_state.h"
-#include "runner/exchange/stall.h"
 #include "shared/base/clock.h"
 #include "shared/base/crypto.h"
 #include "shared/base/file.h"
@@ -25,10 +21,7 @@
 #include "shared/records/preprocessing_file.h"
 #include "shared/records/weights.h"
 
-enum {
-    DOCUMENT_MAX = MODEL_DOCUMENT_MAX,
-    RECEIVED_MAX = 32 /* messages of each peer before computing continues, in case a peer floods this node */
-};
+enum { DOCUMENT_MAX = MODEL_DOCUMENT_MAX };
 
 const double node_codec_share = 0.75;
 
@@ -290,52 +283,6 @@ int node_live(struct node *n, node_does *const doing[N_WORKER_WANTS], void *owne
         if (doing[wants] && doing[wants](owner, &ask, e) < 0)
             return e->code;
     }
-    return 0;
-}
-
-int node_pump(struct node *n, double deadline, bool *came, struct err *e)
-{
-    struct mesh_event ev;
-    double slice = clock_now() + 1; /* a signal just before the wait takes effect a second later */
-
-    slice = fmin(slice, exchange_wakes_at(n->exchange));
-    if (mesh_poll(n->mesh, &ev, deadline < slice ? deadline : slice, e) < 0)
-        return e->code;
-    /* A peer's report of what it waits for (FRAME_WAIT) does not end this node's own wait. */
-    *came = ev.kind != MESH_NOTHING && (ev.kind != MESH_MESSAGE || ev.head.kind != FRAME_WAIT);
-    if (flag_is_up(&node_interrupted))
-        return err_set(e, ERR_CANCELLED, "asked to stop");
-    return n->executing ? exchange_on_event(n->exchange, &ev, e) : worker_event(&n->worker, &ev, e);
-}
-
-int node_receive(struct node *n, struct err *e)
-{
-    size_t left = n->n_peers * RECEIVED_MAX + 1;
-    bool came = true;
-
-    while (came && left-- > 0)
-        if (node_pump(n, 0, &came, e) < 0)
-            return e->code;
-    return 0;
-}
-
-int node_catch_up(struct node *n, struct err *e)
-{
-    struct stopwatch *watch = exchange_watch(n->exchange);
-    enum phase last = phase_enter(watch, PHASE_WAIT);
-    struct node_wait wait;
-    bool came;
-
-    node_wait_begin(&wait, n, stopwatch_since(watch));
-    if (node_receive(n, e) < 0 ||
-        exchange_send_computing(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
-        return e->code;
-    while (exchange_must_wait(n->exchange))
-        if (node_pump(n, node_wait_until(&wait), &came, e) < 0 ||
-            (exchange_must_wait(n->exchange) && node_wait_check(&wait, n, e) < 0))
-            return e->code;
-    n->is_held_up = false;
-    phase_enter(watch, last);
     return 0;
 }
 

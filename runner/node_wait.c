@@ -1,10 +1,15 @@
-/* node_wait -- a node's waits for its peers (node.h). */
+/* node_wait -- how a node receives messages while it computes, and how it waits for its peers (node.h). */
 #include <math.h>
 #include <stdio.h>
 
+#include "runner/exchange/barrier.h"
 #include "runner/exchange/stall.h"
 #include "runner/node.h"
 #include "shared/base/clock.h"
+
+enum {
+    RECEIVED_MAX = 32
+}; /* messages of each peer before computing continues, because a peer may flood this node */
 
 /* Seconds in which the peers can read why this node ends: when its process ends, its connections are
  * reset. */
@@ -12,7 +17,7 @@ static const double DELIVER_S = 0.25;
 
 int node_waits_for(const struct node *n)
 {
-    return n->is_held_up ? exchange_culprit(n->exchange, n->set.round_timeout_s) : STALL_NO_NODE;
+    return n->is_held_up ? exchange_blocking_node(n->exchange, n->set.round_timeout_s) : STALL_NO_NODE;
 }
 
 void node_wait_begin(struct node_wait *w, const struct node *n, double now)
@@ -40,14 +45,14 @@ static void deliver_queued(struct node *n)
 static int end_wait(struct node *n, struct err *e)
 {
     double timeout_s = n->set.round_timeout_s;
-    int awaited = exchange_awaits(n->exchange), culprit = exchange_culprit(n->exchange, timeout_s);
+    int awaited = exchange_awaits(n->exchange), blocking = exchange_blocking_node(n->exchange, timeout_s);
     char waiting[128], other[32] = "";
 
-    exchange_send_timeout(n->exchange, culprit);
+    exchange_send_timeout(n->exchange, blocking);
     deliver_queued(n);
     exchange_waits_for(n->exchange, waiting, sizeof waiting);
-    if (culprit != awaited && culprit != STALL_NO_NODE)
-        snprintf(other, sizeof other, "node %d holds up the job: ", culprit);
+    if (blocking != awaited && blocking != STALL_NO_NODE)
+        snprintf(other, sizeof other, "node %d holds up the job: ", blocking);
     if (exchange_must_wait(n->exchange))
         err_set(e, ERR_TIMEOUT, "%sa peer has not accepted messages for %g s", other, timeout_s);
     else
@@ -70,5 +75,51 @@ int node_wait_check(struct node_wait *w, struct node *n, struct err *e)
     if (!n->executing)
         return node_report_progress(n, e);
     node_report_executing(n);
+    return 0;
+}
+
+int node_pump(struct node *n, double deadline, bool *came, struct err *e)
+{
+    struct mesh_event ev;
+    double slice = clock_now() + 1; /* a signal just before the wait takes effect a second later */
+
+    slice = fmin(slice, exchange_wakes_at(n->exchange));
+    if (mesh_poll(n->mesh, &ev, deadline < slice ? deadline : slice, e) < 0)
+        return e->code;
+    /* A peer's report of what it waits for (FRAME_WAIT) does not end this node's own wait. */
+    *came = ev.kind != MESH_NOTHING && (ev.kind != MESH_MESSAGE || ev.head.kind != FRAME_WAIT);
+    if (flag_is_up(&node_interrupted))
+        return err_set(e, ERR_CANCELLED, "asked to stop");
+    return n->executing ? exchange_on_event(n->exchange, &ev, e) : worker_event(&n->worker, &ev, e);
+}
+
+int node_receive(struct node *n, struct err *e)
+{
+    size_t left = n->n_peers * RECEIVED_MAX + 1;
+    bool came = true;
+
+    while (came && left-- > 0)
+        if (node_pump(n, 0, &came, e) < 0)
+            return e->code;
+    return 0;
+}
+
+int node_catch_up(struct node *n, struct err *e)
+{
+    struct stopwatch *watch = exchange_watch(n->exchange);
+    enum phase last = phase_enter(watch, PHASE_WAIT);
+    struct node_wait wait;
+    bool came;
+
+    node_wait_begin(&wait, n, stopwatch_since(watch));
+    if (node_receive(n, e) < 0 ||
+        exchange_send_computing(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
+        return e->code;
+    while (exchange_must_wait(n->exchange))
+        if (node_pump(n, node_wait_until(&wait), &came, e) < 0 ||
+            (exchange_must_wait(n->exchange) && node_wait_check(&wait, n, e) < 0))
+            return e->code;
+    n->is_held_up = false;
+    phase_enter(watch, last);
     return 0;
 }

@@ -155,7 +155,7 @@ static int name_own_gradient(struct sim *s, const struct sim_node *n, struct err
 {
     struct err own;
 
-    for (int i = 0; n->step.blames_nobody && i < s->set.node_count; i++)
+    for (int i = 0; n->step.cause_is_unknown && i < s->set.node_count; i++)
         if (s->nodes[i].x && step_check_own(&s->nodes[i].step, &own) < 0) {
             *e = own;
             break;
@@ -167,7 +167,7 @@ static int name_own_gradient(struct sim *s, const struct sim_node *n, struct err
 static int advance_node(struct sim *s, struct sim_node *n, struct err *e)
 {
     static int (*const doing[N_WORKER_WANTS])(struct sim *, struct sim_node *, struct err *) = {
-        [WORKER_COMPUTES] = begin_block,       [WORKER_SITS_OUT] = begin_block, [WORKER_WAITS] = begin_wait,
+        [WORKER_COMPUTES] = begin_block,       [WORKER_ABSTAINS] = begin_block, [WORKER_WAITS] = begin_wait,
         [WORKER_EVALUATES] = begin_evaluation, [WORKER_IS_DONE] = finish_node,
     };
 

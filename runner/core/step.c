@@ -74,7 +74,7 @@ void step_begin(struct step *s)
     s->before = *exchange_totals(s->cfg.exchange);
     s->score = (struct net_score){0};
     s->n_added = 0;
-    s->sits_out = false;
+    s->abstains = false;
     if (watch->tracer)
         watch->tracer->step = s->n_done + 1;
 }
@@ -166,19 +166,19 @@ int step_add_block(struct step *s, float *grads, int block, const struct net_sco
     return 0;
 }
 
-void step_sit_out(struct step *s)
+void step_abstain(struct step *s)
 {
-    s->sits_out = true;
+    s->abstains = true;
 }
 
 static size_t samples_of(const struct step *s)
 {
-    return s->sits_out ? 0 : (size_t)s->cfg.n_blocks * (size_t)s->cfg.set->batch_size;
+    return s->abstains ? 0 : (size_t)s->cfg.n_blocks * (size_t)s->cfg.set->batch_size;
 }
 
 int step_exchange(struct step *s, struct err *e)
 {
-    if (!s->sits_out)
+    if (!s->abstains)
         exchange_set_loss(s->cfg.exchange, s->score.loss / (double)s->score.n);
     return exchange_on_grad(s->cfg.exchange, samples_of(s), e);
 }
@@ -197,7 +197,7 @@ static double learn_rate(const struct step *s, uint64_t step)
 /* The tensor of the gradient that this node has computed itself, if it is not finite; or NULL. */
 static const char *own_nonfinite(const struct step *s)
 {
-    return s->cfg.node < 0 || s->sits_out || !s->grads ? NULL : nonfinite(s, 0, s->cfg.n_params, s->grads);
+    return s->cfg.node < 0 || s->abstains || !s->grads ? NULL : nonfinite(s, 0, s->cfg.n_params, s->grads);
 }
 
 /* Returns the node whose own gradient made the exchanged gradients, `grads`, non-finite; -1: not known. */
@@ -217,7 +217,7 @@ static int leave_update_out(struct step *s, size_t from, size_t n, const float *
     int node = nonfinite_node(s, grads);
     char what[256], whose[64] = ", or their sum is not";
 
-    s->blames_nobody = node < 0;
+    s->cause_is_unknown = node < 0;
     if (node >= 0)
         snprintf(whose, sizeof whose, ", that of node %d", node);
     if (!tensor)
@@ -272,7 +272,7 @@ int step_update(struct step *s, struct err *e)
 {
     struct exchange *x = s->cfg.exchange;
 
-    bool updates = !s->sits_out || exchange_gives_gradient(x);
+    bool updates = !s->abstains || exchange_gives_gradient(x);
 
     if (updates && step_apply(s, 0, s->cfg.n_params, exchange_gradient(x), step_place(s),
                               exchange_lr_factor(x), NULL, e) < 0)
@@ -345,8 +345,8 @@ struct record_train step_end(struct step *s, double started)
     phase_enter(watch, PHASE_COMPUTE);
     if (watch->tracer)
         tracer_span(watch->tracer, TRACE_STEP, s->begun, stopwatch_since(watch));
-    s->loss = s->sits_out ? NAN : s->score.loss / (double)s->score.n;
-    s->accuracy = s->cfg.has_labels && !s->sits_out ? (double)s->score.n_right / (double)s->score.n : NAN;
+    s->loss = s->abstains ? NAN : s->score.loss / (double)s->score.n;
+    s->accuracy = s->cfg.has_labels && !s->abstains ? (double)s->score.n_right / (double)s->score.n : NAN;
     r = (struct record_train){
         .time_s = stopwatch_since(watch) - started,
         .node = s->cfg.node,
@@ -356,8 +356,8 @@ struct record_train step_end(struct step *s, double started)
         .batches = n_batches,
         .step = s->n_done,
         .samples = s->n_samples,
-        .loss = s->sits_out ? RECORD_MISSING : s->loss,
-        .accuracy = s->cfg.has_labels && !s->sits_out ? s->accuracy : RECORD_MISSING,
+        .loss = s->abstains ? RECORD_MISSING : s->loss,
+        .accuracy = s->cfg.has_labels && !s->abstains ? s->accuracy : RECORD_MISSING,
         .lr = s->lr,
         .grad_norm = s->grad_norm,
         .compute_s = spent_in(s, watch, PHASE_COMPUTE),

@@ -3,7 +3,7 @@
  * calls them in this order, for every driver:
  *
  *   step_begin       time and bytes from now on belong to this step
- *   step_add_block   (or step_sit_out) for each of the worker's blocks, after its gradient was computed
+ *   step_add_block   (or step_abstain) for each of the worker's blocks, after its gradient was computed
  *   step_exchange    passes the mean gradient to the codec; while it waits, the caller passes in events
  *   step_update      params <- the optimizer's step with the exchanged gradient
  *   exchange_on_step the codec's exchange of the parameters, which may wait, too
@@ -54,8 +54,8 @@ struct step {
     float *sum;          /* (n_params): the mean of the blocks' gradients; NULL: one block */
     float *grads;        /* the gradient added last */
     int n_added;
-    bool sits_out;
-    bool blames_nobody; /* the last update failed: a sum is not finite, and its cause is not known */
+    bool abstains;
+    bool cause_is_unknown; /* the last update failed: a sum is not finite, and its cause is not known */
     struct net_score score;
     double begun, spent[N_STEP_PHASES];
     struct exchange_totals before;
@@ -81,7 +81,7 @@ uint64_t step_place(const struct step *s);
 int step_add_block(struct step *s, float *grads, int block, const struct net_score *score, struct err *e);
 /* Instead of step_add_block, on a worker that does not take part in this round and has computed no
  * gradient. */
-void step_sit_out(struct step *s);
+void step_abstain(struct step *s);
 int step_exchange(struct step *s, struct err *e); /* as exchange_on_grad */
 /* Updates, and counts the step as done. ERR_NUMERIC: the exchanged gradient is not finite, because a peer has
  * sent such values, or sums overflow float. If steps may be skipped, the update is left out instead: under a

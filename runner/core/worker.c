@@ -10,7 +10,7 @@
 typedef int state(struct worker *w, struct worker_ask *ask, struct err *e);
 
 static state at_epoch, at_row, at_shared_row, in_blocks, at_gradient, at_update, at_params, at_step_end,
-    after_step, at_epoch_end, at_epoch_met, at_epoch_eval, at_close, after_close, at_last_barrier,
+    after_step, at_epoch_end, at_epoch_reached, at_epoch_eval, at_close, after_close, at_last_barrier,
     at_last_eval, at_share, after_eval, at_end, is_done, at_rounds, at_barrier, at_release, after_event;
 
 bool worker_keeps_epoch(const struct settings *set, int epoch)
@@ -115,9 +115,9 @@ static int in_blocks(struct worker *w, struct worker_ask *ask, struct err *e)
 {
     (void)e;
     if (w->at_block == 0 && !exchange_takes_part(w->cfg.exchange)) {
-        step_sit_out(w->cfg.step);
+        step_abstain(w->cfg.step);
         w->state = at_gradient;
-        return WORKER_SITS_OUT;
+        return WORKER_ABSTAINS;
     }
     ask->row = w->row;
     ask->i = w->at_block;
@@ -201,11 +201,11 @@ static int at_epoch_end(struct worker *w, struct worker_ask *ask, struct err *e)
     w->at = is_last ? AT_JOB_END : AT_EPOCH_END;
     if (w->is_whole && exchange_has_barriers(x) && keeps_epoch(w))
         return after_call(w, exchange_reach(x, BARRIER_EPOCH, w->cfg.step->n_done / rows_per_epoch(w), e),
-                          at_epoch_met);
-    return go_to(w, at_epoch_met);
+                          at_epoch_reached);
+    return go_to(w, at_epoch_reached);
 }
 
-static int at_epoch_met(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_epoch_reached(struct worker *w, struct worker_ask *ask, struct err *e)
 {
     (void)e;
     if (w->is_whole && w->is_saved && keeps_epoch(w))

@@ -14,7 +14,7 @@
  *   at_row           the next mini-batch; may wait: --feed shared                      in_blocks
  *                    none is left, or the job ends                                     at_epoch_end
  *   in_blocks        each of the worker's blocks                     WORKER_COMPUTES   at_gradient
- *                    it takes no part in this round                  WORKER_SITS_OUT   at_gradient
+ *                    it takes no part in this round                  WORKER_ABSTAINS   at_gradient
  *   at_gradient      the codec's exchange of gradients; may wait                       at_update
  *   at_update        the optimizer's step                                              at_params
  *                    the same, before an extra round at the end      WORKER_SAVES      at_params
@@ -22,8 +22,8 @@
  *   at_step_end      rows of train.csv and comm.csv                  WORKER_RECORDS    after_step
  *   after_step       --eval-every or the codec, within an epoch      WORKER_EVALUATES  at_share
  *                    else                                                              at_row
- *   at_epoch_end     barrier before a checkpoint (asgd); may wait                      at_epoch_met
- *   at_epoch_met     the job's end will change what is saved         WORKER_SAVES      at_epoch_eval
+ *   at_epoch_end     barrier before a checkpoint (asgd); may wait                      at_epoch_reached
+ *   at_epoch_reached the job's end will change what is saved         WORKER_SAVES      at_epoch_eval
  *   at_epoch_eval    of the job's last epoch                                           at_close
  *                    of another one                                  WORKER_EVALUATES  at_share
  *   at_close         last exchange, if a decision ends it; may wait                    after_close
@@ -33,7 +33,7 @@
  *   at_share         evaluations that nodes decide by; may wait                        after_eval
  *   after_eval       within an epoch                                                   at_row
  *                    at an epoch's end, unless it is saved           WORKER_SAVES      at_epoch
- *   at_end           rows of what came after the last step           WORKER_RECORDS    WORKER_IS_DONE
+ *   at_end           rows of traffic after the last step              WORKER_RECORDS    WORKER_IS_DONE
  *
  * An evaluation is recorded before the epoch's checkpoint is saved, so that a job that resumes from it has
  * all earlier rows. A job that exchanges once more after its last step saves the state before that exchange,
@@ -67,7 +67,7 @@
 enum worker_wants {
     WORKER_GOES_ON,   /* nothing; the exchange may have been called: a simulation adds that time now */
     WORKER_COMPUTES,  /* the gradient of a block of a mini-batch: then call worker_computed */
-    WORKER_SITS_OUT,  /* nothing: this step has no gradient of this worker */
+    WORKER_ABSTAINS,  /* nothing: this step has no gradient of this worker */
     WORKER_WAITS,     /* events of the mesh, until worker_waits is false; a server: one */
     WORKER_EVALUATES, /* the model on the test set: then call worker_evaluated */
     WORKER_RECORDS,   /* the row of train.csv, if there is one, and rows of comm.csv for a closed round */

@@ -395,7 +395,7 @@ struct channel_handlers channel_event_handlers(const struct codec_events *e)
                                      .on_loss = e->on_lost ? on_lost : NULL,
                                      .on_leave = e->on_lost ? on_lost : NULL,
                                      .on_wake = e->on_wake ? on_wake : NULL,
-                                     .is_hopeless = collecting_is_hopeless,
+                                     .cannot_complete = collecting_cannot_complete,
                                      .awaits = collecting_awaits,
                                      .waits_for = collecting_waits_for,
                                      .counts_steps = true,

@@ -211,7 +211,7 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
     return collecting_notify(ch);
 }
 
-bool collecting_is_hopeless(const struct channel *ch)
+bool collecting_cannot_complete(const struct channel *ch)
 {
     int node = collecting_is_on_mesh(ch) ? collective_awaits(ch->collecting.collective) : ch->awaited;
 

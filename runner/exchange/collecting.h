@@ -51,7 +51,8 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
 int collecting_ready(struct channel *ch, size_t ready); /* grads are complete from `ready` on */
 bool collecting_is_on_mesh(const struct channel *ch);   /* is a collective under way on the mesh? */
 int collecting_notify(struct channel *ch);              /* calls on_collective if a collective is complete */
-bool collecting_is_hopeless(const struct channel *ch);  /* it waits for a chunk that can no longer arrive */
+bool collecting_cannot_complete(
+    const struct channel *ch); /* it waits for a chunk that can no longer arrive */
 /* The node for which the collective waits, or the rule; -1: none in particular. */
 int collecting_awaits(const struct channel *ch);
 void collecting_waits_for(const struct channel *ch, char *out, size_t size);

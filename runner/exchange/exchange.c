@@ -85,12 +85,12 @@ int exchange_end_wait(struct channel *ch, int rc)
 }
 
 /* Does the channel wait for a node that has left? */
-static bool is_hopeless(const struct channel *ch)
+static bool cannot_complete(const struct channel *ch)
 {
     if (exchange_is_at_barrier(ch->x) || (ch->x->stop_vote.waits && ch->server) ||
         (ch->x->feed.waits && ch->server == FEED_SERVER))
         return channel_has_left(ch, ch->server);
-    return ch->is_waiting && ch->x->handlers.is_hopeless(ch);
+    return ch->is_waiting && ch->x->handlers.cannot_complete(ch);
 }
 
 /* Returns the result of the call under way: CODEC_GO, CODEC_WAIT, or an error if the wait would never end. */
@@ -99,7 +99,7 @@ static int outcome(struct exchange *x)
     char what[128];
 
     for (int i = 0; x->peer_stats.n_left > 0 && i < x->n_channels; i++) {
-        if (!is_hopeless(&x->channels[i]))
+        if (!cannot_complete(&x->channels[i]))
             continue;
         exchange_waits_for(x, what, sizeof what);
         return err_set(x->e, ERR_LOST, "%s cannot arrive: its sender has ended", what);

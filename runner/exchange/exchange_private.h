@@ -28,12 +28,12 @@ struct channel_handlers {
     int (*on_step)(struct channel *ch);
     int (*on_close)(struct channel *ch); /* exchange_close() */
     int (*on_message)(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b); /* takes b */
-    int (*on_collective)(struct channel *ch);      /* a collective is complete */
-    int (*on_loss)(struct channel *ch, int node);  /* a node that the rule can do without is lost */
-    int (*on_leave)(struct channel *ch, int node); /* a node has sent BYE */
-    int (*on_wake)(struct channel *ch);            /* its timer has expired */
-    bool (*is_hopeless)(const struct channel *ch); /* it waits for a message that can no longer arrive */
-    int (*awaits)(const struct channel *ch);       /* the node that it waits for; -1: none in particular */
+    int (*on_collective)(struct channel *ch);          /* a collective is complete */
+    int (*on_loss)(struct channel *ch, int node);      /* a node that the rule can do without is lost */
+    int (*on_leave)(struct channel *ch, int node);     /* a node has sent BYE */
+    int (*on_wake)(struct channel *ch);                /* its timer has expired */
+    bool (*cannot_complete)(const struct channel *ch); /* it waits for a message that can no longer arrive */
+    int (*awaits)(const struct channel *ch); /* the node that it waits for; -1: none in particular */
     void (*waits_for)(const struct channel *ch, char *out, size_t size);
     bool counts_steps; /* a worker's rounds are its steps, a server's the messages */
     bool is_quiescent; /* nothing is in transit between two steps */

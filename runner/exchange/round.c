@@ -586,7 +586,7 @@ static int on_message(struct channel *ch, const struct mesh_head *h, struct mesh
     return ch->codec.is_sync ? on_contribution(ch, h, b) : on_contribution_async(ch, h, b);
 }
 
-static bool is_hopeless(const struct channel *ch)
+static bool cannot_complete(const struct channel *ch)
 {
     int missing;
 
@@ -660,7 +660,7 @@ const struct channel_handlers round_handlers = {.on_block = on_block,
                                                 .on_message = on_message,
                                                 .on_loss = round_on_loss,
                                                 .on_leave = round_on_leave,
-                                                .is_hopeless = is_hopeless,
+                                                .cannot_complete = cannot_complete,
                                                 .awaits = awaits,
                                                 .waits_for = waits_for,
                                                 .is_quiescent = true};

@@ -78,11 +78,11 @@ int exchange_send_wait(struct exchange *x, struct err *e)
     return send_reports(x, exchange_awaits(x), WAITS, e);
 }
 
-void exchange_send_timeout(struct exchange *x, int culprit)
+void exchange_send_timeout(struct exchange *x, int blocking)
 {
     struct err ignored;
 
-    send_reports(x, culprit, TIMED_OUT, &ignored);
+    send_reports(x, blocking, TIMED_OUT, &ignored);
 }
 
 /* The only linked peer without a recent report; STALL_NO_NODE: there is none, or there are several. */
@@ -101,7 +101,7 @@ static int silent_peer(const struct exchange *x, double since)
 }
 
 /* Follows at most n reports, because nodes that wait for each other form a cycle. */
-int exchange_culprit(const struct exchange *x, double timeout_s)
+int exchange_blocking_node(const struct exchange *x, double timeout_s)
 {
     double since = stopwatch_now(x->watch) - STALE * stall_period(timeout_s);
     int node = exchange_awaits(x);

@@ -286,7 +286,7 @@ static int advance_node(const struct cluster *c, struct cluster_node *n)
             rc = compute_block(c, n);
         else if (n->wants == WORKER_EVALUATES)
             rc = evaluate_step(c, n);
-        else if (n->wants < 0 || n->wants == WORKER_COMPUTES || n->wants == WORKER_SITS_OUT ||
+        else if (n->wants < 0 || n->wants == WORKER_COMPUTES || n->wants == WORKER_ABSTAINS ||
                  n->wants == WORKER_WAITS || n->wants == WORKER_IS_DONE)
             return n->wants;
     } while (rc == 0);

@@ -273,7 +273,7 @@ TEST(those_that_wait_are_told_that_the_others_compute_and_else_the_silent_one_is
     }
     exchange_send_wait(b.server, &e);
     assert_receives(&b, 0, 1, CODEC_WAIT);
-    assert_int_equal(exchange_culprit(b.workers[0], 8), 2);
+    assert_int_equal(exchange_blocking_node(b.workers[0], 8), 2);
     exchange_drop_silent(b.server, 5); /* nobody, in a job that does not go on */
     assert_receives(&b, SERVER, 0, CODEC_GO);
     cluster_close(&b.c);

@@ -56,15 +56,15 @@ TEST(the_node_at_the_end_of_the_chain_is_named)
     struct bench b;
 
     open_bench(&b, 0);
-    assert_int_equal(exchange_culprit(b.x, TIMEOUT_S), 1);
+    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 1);
     waits(&b, 1, 2);
-    assert_int_equal(exchange_culprit(b.x, TIMEOUT_S), 2);
+    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 2);
     waits(&b, 2, 3);
-    assert_int_equal(exchange_culprit(b.x, TIMEOUT_S), 3);
+    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 3);
     waits(&b, 3, 0); /* for this node, which has sent what it has: 3 has not read it */
-    assert_int_equal(exchange_culprit(b.x, TIMEOUT_S), 3);
+    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 3);
     waits(&b, 3, 1); /* a circle names nobody */
-    assert_int_equal(exchange_culprit(b.x, TIMEOUT_S), STALL_NO_NODE);
+    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), STALL_NO_NODE);
     cluster_close(&b.c);
 }
 
@@ -75,7 +75,7 @@ TEST(what_a_node_said_long_ago_does_not_count)
     open_bench(&b, 0);
     waits(&b, 1, 2);
     b.now += 3.5 * stall_period(TIMEOUT_S);
-    assert_int_equal(exchange_culprit(b.x, TIMEOUT_S), 1);
+    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 1);
     cluster_close(&b.c);
 }
 
@@ -85,9 +85,9 @@ TEST(where_nodes_wait_for_any_message_the_only_silent_one_is_named)
 
     open_bench(&b, 0);
     waits(&b, 1, UINT32_MAX);
-    assert_int_equal(exchange_culprit(b.x, TIMEOUT_S), STALL_NO_NODE);
+    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), STALL_NO_NODE);
     waits(&b, 3, UINT32_MAX);
-    assert_int_equal(exchange_culprit(b.x, TIMEOUT_S), 2);
+    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 2);
     cluster_close(&b.c);
 }
 

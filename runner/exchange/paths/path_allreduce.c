@@ -430,7 +430,7 @@ static struct channel_handlers allreduce_handlers(const struct codec_combine *r,
 {
     struct channel_handlers h = {.on_collective = on_collective,
                                  .on_close = on_close,
-                                 .is_hopeless = collecting_is_hopeless,
+                                 .cannot_complete = collecting_cannot_complete,
                                  .awaits = collecting_awaits,
                                  .waits_for = collecting_waits_for,
                                  .is_quiescent = !is_late};
