@@ -155,6 +155,18 @@ static int n_sharing(const struct node *n, const int *machines)
     return count;
 }
 
+/* The longest range of a server, in lengths of this node's, rounded up. A server's messages are as long as its
+ * range, and a worker's as the longest one; by --placement round_robin ranges may be of any length. */
+static size_t longest_range(const struct node *n)
+{
+    size_t own = exchange_range(n->exchange).n, longest = own;
+
+    for (int s = 0; n->ranges && s < n->set.server_count; s++)
+        if (n->ranges[s + 1] - n->ranges[s] > longest)
+            longest = n->ranges[s + 1] - n->ranges[s];
+    return own > 0 ? (longest + own - 1) / own : 1;
+}
+
 /* Lets nodes of one machine share memory, if they can: for collectives, or else for messages. */
 static int share_memory(struct node *n, const struct mesh_transport *transport, struct err *e)
 {
@@ -165,14 +177,14 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
     const int *machines = exchange_has_levels(n->exchange) && has_neighbours ? n->machines : NULL;
     size_t bytes = collects ? shm_group_bytes(net_n_params(n->net), n_sharing(n, machines))
                             : send_pool_bytes(n->mesh->pool->limit, n->n_peers);
+    size_t most = collects ? bytes : send_pool_most_bytes(n->mesh->pool->limit, longest_range(n));
     struct shm_agreement p;
     int rc;
 
     if ((!collects && !exchange_has_messages(n->exchange)) || n->n_peers == 0 ||
         n->set.local_path == LOCAL_PATH_OFF || !transport->shares_memory)
         return 0;
-    /* A server's send pool is sized for its range and a worker's for the longest one, nearly the same; but
-     * a node with one peer has half as many slots. */
+    /* Vectors of collectives have one length on all nodes; send pools do not. */
     if (shm_agreement_begin(&p, n->mesh,
                             &(struct shm_agreement_config){.n_workers = n->set.node_count,
                                                            .n_servers = n->set.server_count,
@@ -180,8 +192,8 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
                                                            .peers = n->peers,
                                                            .n_peers = n->n_peers,
                                                            .bytes = bytes,
-                                                           .min_bytes = collects ? bytes : bytes / 4,
-                                                           .max_bytes = collects ? bytes : 4 * bytes,
+                                                           .min_bytes = collects ? bytes : 1,
+                                                           .max_bytes = most,
                                                            .join_s = join_timeout(n),
                                                            .machines = machines,
                                                            .source = &n->shm_source},

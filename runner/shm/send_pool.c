@@ -27,6 +27,14 @@ size_t send_pool_bytes(size_t limit, size_t n_peers)
     return limit > SIZE_MAX / (4 * SEND_POOL_SLOTS) ? 0 : n * mesh_buf_room(limit);
 }
 
+size_t send_pool_most_bytes(size_t limit, size_t times)
+{
+    const size_t most = SIZE_MAX / 4;
+    size_t bytes = send_pool_bytes(limit, 2);
+
+    return bytes == 0 || times > most / bytes / 4 ? most : 4 * times * bytes;
+}
+
 int send_pool_open(struct send_pool **out, struct rendezvous *r, size_t limit, struct err *e)
 {
     struct sealed mine = rendezvous_memory(r, rendezvous_me(r));

@@ -27,6 +27,10 @@ struct send_pool;
 /* Size in bytes of the memory of a node with n_peers peers, for messages of at most `limit` bytes; 0:
  * overflow. */
 size_t send_pool_bytes(size_t limit, size_t n_peers);
+/* The largest size in bytes that a peer's memory may have: four pools for messages `times` as long as
+ * `limit`, because messages of workers and of servers differ. At most SIZE_MAX / 4. There is no smallest
+ * size: send_pool_find checks each descriptor against the memory. */
+size_t send_pool_most_bytes(size_t limit, size_t times);
 
 /* Takes ownership of the rendezvous, also on failure. ERR_NOMEM. */
 int send_pool_open(struct send_pool **out, struct rendezvous *r, size_t limit, struct err *e);

@@ -32,14 +32,19 @@ simulate() {
     [[ "$output" == *'differs by'* ]]
 }
 
-# mlp-tutorial: 784 x 128 + 128 x 128 + 128 x 10 weights at the first server, 128 + 128 + 10 biases at the second.
-@test "on agents, comm.csv has the bytes of each server's tensors, and a checkpoint resumes with the same placement only" {
+# mlp-tutorial: 784 x 128 + 128 x 128 + 128 x 10 weights at the first server, 128 + 128 + 10 biases at the second, whose messages,
+# and so the memory that it shares, are 400 times shorter.
+@test "on agents, comm.csv has the bytes of each server's tensors, memory is shared, and a checkpoint resumes with the same placement only" {
     start_agents 4
     write_workers 2 2
     local job=(-q --codec ps --node_count 2 --gradient-descent adam --dataset "$FEW")
     "$SUBMIT" "${job[@]}" --epochs 2 --checkpoint-every 1 -o range
     "$SUBMIT" "${job[@]}" --epochs 2 --placement round_robin -o whole
     same_weights range/model/final.safetensors whole/model/final.safetensors
+    grep -Lx 'messages go through memory shared with all peers' {range,whole}/logs/*.log >not-shared
+    [ "$(ls {range,whole}/logs/*.log | wc -l)" = 8 ]
+    cat not-shared
+    [ ! -s not-shared ]
     [ "$(jq -r .settings.placement whole/run.json)" = round_robin ]
     [ "$(awk -F, '$2 == 1 && $3 == 0 && $5 == "sent" { print $4, $7 }' whole/records/comm.csv | sort -r)" = "$(printf -- '-3 %d\n-2 %d' $((4 * 266)) $((4 * 118016)))" ]
     [ "$(awk -F, '$2 == 1 && $3 == 0 && $5 == "sent" { print $7 }' range/records/comm.csv | sort -u)" = $((2 * 118282)) ]

@@ -111,6 +111,17 @@ TEST(a_pool_too_large_to_count_has_no_size)
     assert_int_equal(send_pool_bytes(63, 1), (size_t)SEND_POOL_DESCRIPTORS_MAX * 64);
 }
 
+TEST(memory_of_a_peer_may_be_larger_in_proportion_to_its_messages)
+{
+    size_t own = 1064, largest = 64 + 400 * 1000;
+
+    assert_int_equal(send_pool_most_bytes(63, 1), (size_t)4 * SEND_POOL_SLOTS * 64);
+    assert_true(send_pool_most_bytes(own, 400) >= send_pool_bytes(largest, 2));
+    assert_true(send_pool_most_bytes(own, 1) < send_pool_bytes(largest, 1));
+    assert_true(send_pool_most_bytes(own, SIZE_MAX) == SIZE_MAX / 4);
+    assert_true(send_pool_most_bytes(SIZE_MAX, 1) == SIZE_MAX / 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +129,7 @@ int main(void)
         cmocka_unit_test(a_descriptor_locates_the_message_for_its_reader),
         cmocka_unit_test(a_message_has_one_copy_in_the_pool_while_it_is_referenced),
         cmocka_unit_test(a_pool_too_large_to_count_has_no_size),
+        cmocka_unit_test(memory_of_a_peer_may_be_larger_in_proportion_to_its_messages),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
