@@ -22,23 +22,18 @@ def free_ports(n):
     return [s.getsockname()[1] for s in held]
 
 
-def await_port(process, port):
-    """Waits until the process listens there. Fails if it has ended, or after a minute."""
+def await_agent(process, port):
+    """Waits until the agent answers: it listens before it has written the token that job_submit needs. Fails if it has ended, or
+    after a minute."""
     end = time.monotonic() + 60
     while True:
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=60).close()
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=60).close()
             return
         except OSError:
             if process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"{process.args[0]} does not listen on port {port}") from None
+                raise RuntimeError(f"{process.args[0]} does not answer on port {port}") from None
             time.sleep(0.02)
-
-
-def await_agent(process, port):
-    """Waits until the agent answers; before it does, its token may not be written yet."""
-    await_port(process, port)
-    urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=60).close()
 
 
 class Agents:
