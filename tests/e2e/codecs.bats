@@ -456,7 +456,7 @@ C
 
 @test "a codec that crashes, loops or calls exit is reported, and the other checks are run" {
     fails crash.so ends 'in step 3 ' # "uses a pointer that is NULL", or how UBSan ends the process
-    fails leave.so ends 'in step 3 has ended the process (status 0): a codec must not call exit'
+    fails call_exit.so ends 'in step 3 has ended the process (status 0): a codec must not call exit'
     run "$SUBMIT" codecs test "$BUILD/tests/codecs/spin.so" --check ends
     [ "$status" -eq 1 ]
     [[ "$output" == *"on_step of node 0 in step 3 has not returned for 10 s: does it loop?"* ]]

@@ -137,7 +137,7 @@ each_deadly_act_ends_its_node() {
     start_agent 1 --token-file agent0/token
     cp agent0/token token
     write_workers 2
-    local job=(--token-file token --node_count 2 --dataset "$FEW" --epochs 1 --model softmax --codec "$BUILD/tests/codecs/reach.so") port
+    local job=(--token-file token --node_count 2 --dataset "$FEW" --epochs 1 --model softmax --codec "$BUILD/tests/codecs/find_connections.so") port
     run "$SUBMIT" "${job[@]}" -o honest
     cat "agent1/jobs/$(only_job 1)/run/reached.txt" # the thread finds the connection that it may have
 

@@ -39,7 +39,7 @@ is_ahead() { [ -e "agent$1/jobs/$(only_job "$1")/run/is-ahead" ]; }
 
 @test "a node that receives more than it reads slows its sender and breaks nothing" {
     start_agents 2
-    "$SUBMIT" --codec "$T_CODECS/gift.so" --node_count 2 --epochs 2 -o out
+    "$SUBMIT" --codec "$T_CODECS/one_way.so" --node_count 2 --epochs 2 -o out
     [ "$(jq -r .state out/run.json)" = succeeded ]
 }
 

@@ -2,10 +2,10 @@
 # A node's success is what its agent finds, not what its process reports (agent/jobs/success.h).
 load lib
 
-# lie WITH: a job whose codec reports success in its third step, and leaves what tests/codecs/liar.c lists.
+# lie WITH: a job whose codec reports success in its third step, and leaves what tests/codecs/false_end.c lists.
 lie() {
     run "$SUBMIT" --workers worker.json --node_count 1 --epochs 1 --model softmax --batch_size 10 \
-        --codec "$BUILD/tests/codecs/liar.so:with=$1" -o "lie-$1"
+        --codec "$BUILD/tests/codecs/false_end.so:with=$1" -o "lie-$1"
     echo "$output"
 }
 

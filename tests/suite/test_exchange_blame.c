@@ -7,12 +7,12 @@
 
 enum { N_PARAMS = 37, N_STEPS = 5, SHORT_ROUND = 2, SEEDS = 50 };
 
-static const struct cluster_config mumble = {.codec = "tests/mumble",
-                                             .n_workers = 3,
-                                             .n_servers = 1,
-                                             .n_steps = N_STEPS,
-                                             .n_params = N_PARAMS,
-                                             .goes_on = 2};
+static const struct cluster_config short_message = {.codec = "tests/short_message",
+                                                    .n_workers = 3,
+                                                    .n_servers = 1,
+                                                    .n_steps = N_STEPS,
+                                                    .n_params = N_PARAMS,
+                                                    .goes_on = 2};
 
 static const struct cluster_node *node_of(const struct cluster *c, int node)
 {
@@ -39,7 +39,7 @@ static float expected(size_t i)
 /* Worker 0's contribution has been merged as one of three before the short one arrives: that is undone. */
 TEST(a_malformed_contribution_drops_its_sender_and_the_round_is_as_without_it)
 {
-    struct cluster_config cfg = mumble;
+    struct cluster_config cfg = short_message;
 
     for (cfg.seed = 1; cfg.seed <= SEEDS; cfg.seed++) {
         struct cluster c;
@@ -63,7 +63,7 @@ TEST(a_malformed_contribution_drops_its_sender_with_several_servers_and_in_asgd)
 {
     for (int is_asgd = 0; is_asgd < 2; is_asgd++)
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-            struct cluster_config cfg = mumble;
+            struct cluster_config cfg = short_message;
             struct cluster c;
 
             cfg.seed = seed;
@@ -110,11 +110,11 @@ TEST(a_malformed_contribution_ends_the_job_if_too_few_workers_remain_or_all_are_
 {
     static const char *const reason[] = {
         "node 1 sent a malformed gradient",
-        "node 1 is lost: codec mumble: node 1 sent a malformed gradient; 2 workers "
+        "node 1 is lost: codec short_message: node 1 sent a malformed gradient; 2 workers "
         "are left, at least 3 are needed"};
 
     for (int k = 0; k < 2; k++) {
-        struct cluster_config cfg = mumble;
+        struct cluster_config cfg = short_message;
         struct cluster c;
 
         cfg.goes_on = 3 * k;
@@ -146,7 +146,7 @@ TEST(a_contribution_out_of_turn_drops_its_sender)
         struct cluster c;
         struct mesh *m;
 
-        cluster_open(&c, &mumble);
+        cluster_open(&c, &short_message);
         m = node_of(&c, -2)->mesh;
         ev.buf = mesh_buf_take(m);
         ev.buf->len = 0;

@@ -595,7 +595,7 @@ TEST(too_few_remaining_workers_end)
 
 TEST(the_sender_of_a_malformed_contribution_to_all_is_lost_to_all)
 {
-    try_random_orders((struct job){.codec = "../tests/codecs/mumble",
+    try_random_orders((struct job){.codec = "../tests/codecs/short_message",
                                    .n_workers = 4,
                                    .min_nodes = 3,
                                    .n_steps = 4,

@@ -76,8 +76,8 @@ TEST(a_value_outside_an_enum_of_codec_h_is_refused)
     struct codec_library l;
     struct err e = {0};
 
-    assert_int_equal(codec_library_open(&l, path_of("tests/codecs/beyond"), &e), ERR_CODEC);
-    assert_error_has("codec beyond: .compression is 6, and codec_events.h lists values up to 5");
+    assert_int_equal(codec_library_open(&l, path_of("tests/codecs/bad_enum"), &e), ERR_CODEC);
+    assert_error_has("codec bad_enum: .compression is 6, and codec_events.h lists values up to 5");
 }
 
 TEST(an_excessive_state_is_refused)
@@ -85,8 +85,9 @@ TEST(an_excessive_state_is_refused)
     struct codec_library l;
     struct err e = {0};
 
-    assert_int_equal(codec_library_open(&l, path_of("tests/codecs/bulky"), &e), ERR_CODEC);
-    assert_error_has("codec bulky: .state_size is 18446744073709551615 bytes, expected at most 1073741824");
+    assert_int_equal(codec_library_open(&l, path_of("tests/codecs/huge_state"), &e), ERR_CODEC);
+    assert_error_has(
+        "codec huge_state: .state_size is 18446744073709551615 bytes, expected at most 1073741824");
 }
 
 TEST(a_codec_without_ssgd_or_asgd_is_refused_in_such_a_job)

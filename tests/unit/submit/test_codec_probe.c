@@ -39,8 +39,8 @@ TEST(the_description_of_a_codec_reaches_the_submitter)
 {
     struct codec_facts f;
 
-    assert_ok(probe(&f, "mumble"));
-    assert_string_equal(f.name, "mumble");
+    assert_ok(probe(&f, "short_message"));
+    assert_string_equal(f.name, "short_message");
     assert_string_equal(f.source, "a test");
     assert_true(f.has_reply && f.has_adopt && f.sends_grads);
     assert_false(f.has_events || f.sends_params || f.per_block);
@@ -124,29 +124,29 @@ static int try_open(const char *path, const char *options, bool is_of_servers)
     return rc;
 }
 
-static int try_choosy(const char *options, bool is_of_servers)
+static int try_refuse_open(const char *options, bool is_of_servers)
 {
     char path[512];
 
-    snprintf(path, sizeof path, "%s/tests/codecs/choosy.so", test_build_dir());
+    snprintf(path, sizeof path, "%s/tests/codecs/refuse_open.so", test_build_dir());
     return try_open(path, options, is_of_servers);
 }
 
 TEST(a_codec_that_refuses_the_job_in_open_has_seen_the_job)
 {
-    assert_int_equal(try_choosy("what=refuses", false), ERR_CODEC);
+    assert_int_equal(try_refuse_open("what=refuses", false), ERR_CODEC);
     assert_string_equal(e.text,
-                        "codec choosy: node 0 of 3 workers and 0 servers, block 1 held, 16 numbers, 16 "
+                        "codec refuse_open: node 0 of 3 workers and 0 servers, block 1 held, 16 numbers, 16 "
                         "own, layer1.batch_norm.running_var at 14 (2)");
-    assert_int_equal(try_choosy("what=refuses", true), ERR_CODEC);
+    assert_int_equal(try_refuse_open("what=refuses", true), ERR_CODEC);
     assert_error_has("node -2 of 3 workers and 1 servers, block 1 not held");
 }
 
 TEST(an_open_that_cannot_be_tried_is_left_to_the_nodes)
 {
-    assert_ok(try_choosy("what=hoards", false));
+    assert_ok(try_refuse_open("what=allocates", false));
     if (!IS_SANITIZED) /* prints its finding */
-        assert_ok(try_choosy("what=crashes", false));
+        assert_ok(try_refuse_open("what=crashes", false));
 }
 
 TEST(built_in_rules_refuse_running_statistics_and_numbers_that_do_not_fit)

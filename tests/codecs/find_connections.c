@@ -1,4 +1,4 @@
-/* reach -- the mean of gradients, with a thread that looks for connections in its process while the mesh
+/* find_connections -- the mean of gradients, with a thread that looks for connections in its process while the mesh
  * opens, and speaks HTTP on each that it finds: reached.txt in the run folder has a line for each. */
 #include <netinet/in.h>
 #include <pthread.h>
@@ -35,13 +35,14 @@ static void *look(void *arg)
     return NULL;
 }
 
-static int reach_open(struct codec *c)
+static int find_connections_open(struct codec *c)
 {
     pthread_t thread;
 
     return pthread_create(&thread, NULL, look, NULL) == 0 ? CODEC_GO : codec_fail(c, "no thread");
 }
 
-static const struct codec_round reach = {.encode = mean_encode, .merge = mean_merge};
+static const struct codec_round find_connections = {.encode = mean_encode, .merge = mean_merge};
 
-CODEC_PLUGIN(.name = "reach", .source = "a test", .open = reach_open, .more = CODEC_MORE(.round = &reach))
+CODEC_PLUGIN(.name = "find_connections", .source = "a test", .open = find_connections_open,
+             .more = CODEC_MORE(.round = &find_connections))

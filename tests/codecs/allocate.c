@@ -1,4 +1,4 @@
-/* hoard -- worker 0 allocates without limit in its third step, and writes to the memory. With `hides` it then
+/* allocate -- worker 0 allocates without limit in its third step, and writes to the memory. With `hides` it then
  * makes it read-only, which RLIMIT_DATA does not count. */
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +8,12 @@
 
 enum { CHUNK = 64 << 20 };
 
-struct hoard {
+struct allocate {
     int hides;
 };
 
 static const struct codec_option options[] = {
-    CODEC_OPTION(struct hoard, hides, 0, 0, 1, "1: from the limit of memory"),
+    CODEC_OPTION(struct allocate, hides, 0, 0, 1, "1: from the limit of memory"),
     {0},
 };
 
@@ -25,9 +25,9 @@ static void hide(void)
     mprotect(p, CHUNK, PROT_READ);
 }
 
-static int hoard_on_step(struct codec *c)
+static int allocate_on_step(struct codec *c)
 {
-    const struct hoard *h = c->state;
+    const struct allocate *h = c->state;
 
     while (c->run->node == 0 && c->run->step == 3)
         if (h->hides)
@@ -37,7 +37,7 @@ static int hoard_on_step(struct codec *c)
     return CODEC_GO;
 }
 
-static const struct codec_events hoard = {.on_step = hoard_on_step};
+static const struct codec_events allocate = {.on_step = allocate_on_step};
 
-CODEC_PLUGIN(.name = "hoard", .source = "a test", .state_size = sizeof(struct hoard), .options = options,
-             .more = CODEC_MORE(.events = &hoard))
+CODEC_PLUGIN(.name = "allocate", .source = "a test", .state_size = sizeof(struct allocate),
+             .options = options, .more = CODEC_MORE(.events = &allocate))

@@ -1,4 +1,4 @@
-/* liar -- in its third step it reports the end of its node as a success and ends the process with status 0.
+/* false_end -- in its third step it reports the end of its node as a success and ends the process with status 0.
  * What it leaves, option `with` says: nothing more; a model file that is none; one of all steps; also rows
  * up to the last step; also a report of the last step; also a digest of its weights that is none. Its model
  * has to be softmax. */
@@ -14,7 +14,7 @@
 
 enum { WITH_NOTHING, WITH_NO_MODEL, WITH_MODEL, WITH_ROWS, WITH_PROGRESS, WITH_SUM, WITH_MAX = WITH_SUM };
 
-struct liar {
+struct false_end {
     int with;
 };
 
@@ -66,9 +66,9 @@ static void write_model(uint64_t step)
     put("final.safetensors", O_APPEND, values, sizeof values);
 }
 
-static int lie_on_step(struct codec *c)
+static int false_end_on_step(struct codec *c)
 {
-    const struct liar *l = c->state;
+    const struct false_end *l = c->state;
     char text[512];
     int n;
 
@@ -98,11 +98,11 @@ static int lie_on_step(struct codec *c)
 }
 
 static const struct codec_option options[] = {
-    CODEC_OPTION(struct liar, with, 0, 0, WITH_MAX, "what it leaves"),
+    CODEC_OPTION(struct false_end, with, 0, 0, WITH_MAX, "what it leaves"),
     {0},
 };
 
-static const struct codec_events liar = {.on_step = lie_on_step};
+static const struct codec_events false_end = {.on_step = false_end_on_step};
 
-CODEC_PLUGIN(.name = "liar", .source = "a test", .state_size = sizeof(struct liar), .options = options,
-             .more = CODEC_MORE(.events = &liar))
+CODEC_PLUGIN(.name = "false_end", .source = "a test", .state_size = sizeof(struct false_end),
+             .options = options, .more = CODEC_MORE(.events = &false_end))
