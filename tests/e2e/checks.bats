@@ -9,10 +9,10 @@ load lib
 # make as from a shell, with a job per processor, independent of the make that started the tests; waiting tests run first.
 check() {
     by_progress env -u MAKEFLAGS -u MAKELEVEL nice -n 5 make --no-print-directory -C "$ROOT" BUILD="$BUILD" "$@"
-    judge
+    pass_or_skip
 }
 
-judge() {
+pass_or_skip() {
     echo "$output"
     [ "$status" -eq 0 ] || return 1
     reason=$(sed -n 's/^skipped: //p' <<<"$output")
@@ -21,7 +21,7 @@ judge() {
 
 @test "the compiler of this build printed no warnings" {
     run "$ROOT/tests/check-warnings" "$COMPILER" "$BUILD/obj" "$BUILD/codecs" "$BUILD/docs" "$BUILD/tests"
-    judge
+    pass_or_skip
 }
 
 plain_build_only() {
@@ -32,7 +32,7 @@ plain_build_only() {
     plain_build_only
     check "$(is_long && echo clang-check || echo clang-check-programs)"
     run limited "$BUILD/clang/job_submit" simulate --codec fedavg --node_count 2 --epochs 1 --model softmax -o out
-    judge
+    pass_or_skip
 }
 
 @test "every fuzz target runs its corpus and 1,000 mutations without a finding" {

@@ -81,25 +81,25 @@ BATS
     done
     printf '/* A test.\n * file_tags=check\n */\n' >tree/tests/unit/room/test_document.c
     cp tree/build/tests/unit/room/test_product tree/build/tests/unit/room/test_renamed # it has no source any more
-    trial() { # trial ARGUMENT...: what ran
+    run_tree() { # run_tree ARGUMENT...: what ran
         rm -f ran
         run afresh BUILD=build TEST_TIMEOUT=30 "${LONG[@]}" env -C tree tests/run "$@"
         echo "$output"
         [ "$status" -eq 0 ]
         ran=$(sort ran | paste -sd ,)
     }
-    trial
+    run_tree
     [ "$ran" = "product,unit of a product" ] || bats_is_old
-    trial --check
+    run_tree --check
     [ "$ran" = "document,source,unit of a document" ] || bats_is_old
     [[ "$output" == *"left out: 1 long tests"* ]] || bats_is_old
     [ "${lines[-1]}" = "3 passed, 0 failed, 0 skipped" ] || bats_is_old
-    trial some.bats test_document
+    run_tree some.bats test_document
     [ "$ran" = "product,source,unit of a document" ] || bats_is_old
     LONG=(PSGD_TEST_LONG=1)
-    trial --check
+    run_tree --check
     [ "$ran" = "document,long,source,unit of a document" ] || bats_is_old
-    trial
+    run_tree
     [ "$ran" = "product,unit of a product" ] || bats_is_old
 }
 

@@ -120,14 +120,14 @@ PY
 }
 
 @test "--patience ends a job that no longer improves, also one that was interrupted, after the same step" {
-    local last
+    local last job
     start_cluster
-    patient=(-q --codec fedavg:every=10 --node_count 2 --model softmax "${PART[@]}" --learn_rate 1 --patience 2)
-    "$SUBMIT" "${patient[@]}" --epochs 60 -o whole
+    job=(-q --codec fedavg:every=10 --node_count 2 --model softmax "${PART[@]}" --learn_rate 1 --patience 2)
+    "$SUBMIT" "${job[@]}" --epochs 60 -o whole
     [ "$(jq -r .stopped.reason whole/run.json)" = patience ]
     last=$(($(jq .stopped.step whole/run.json) / 20))
     [ "$last" -gt 3 ]
-    "$SUBMIT" "${patient[@]}" --epochs $((last - 1)) --checkpoint-every 1 -o half
+    "$SUBMIT" "${job[@]}" --epochs $((last - 1)) --checkpoint-every 1 -o half
     [ "$(jq .stopped half/run.json)" = null ]
     "$SUBMIT" -q --resume half --epochs 60 -o rest
     [ "$(stopped rest)" = "$(stopped whole)" ]

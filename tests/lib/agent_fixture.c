@@ -14,7 +14,7 @@
 #include "shared/base/json.h"
 #include "tests/unit/unit.h"
 
-#define PATIENCE_S 600.0
+#define WAIT_S 600.0
 
 static void open_on_folder(struct fixture *f)
 {
@@ -141,7 +141,7 @@ static void client_read(struct client *c)
 
 void client_expect(struct client *c, struct fixture *f, const char *expected)
 {
-    double until = clock_now() + PATIENCE_S;
+    double until = clock_now() + WAIT_S;
 
     while (!strstr(c->text, expected)) {
         if (clock_now() > until)
@@ -159,7 +159,7 @@ bool client_receives_nothing(struct client *c)
 
 void client_expect_close(struct client *c, struct fixture *f)
 {
-    double until = clock_now() + PATIENCE_S;
+    double until = clock_now() + WAIT_S;
 
     while (!c->is_closed) {
         if (clock_now() > until)
@@ -312,7 +312,7 @@ int job_send_start(struct fixture *f, struct reply *r, const char *id)
 void job_until(struct fixture *f, const char *id, const char *state)
 {
     const struct task *t = task_find(&f->agent.jobs, id);
-    double until = clock_now() + PATIENCE_S;
+    double until = clock_now() + WAIT_S;
 
     assert_non_null(t);
     while (strcmp(job_state_name(t->job.state), state) != 0) {

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 
-PATIENCE_S = 600  # for what only has to occur, on a busy machine
+WAIT_S = 600  # for what only has to occur, on a busy machine
 LOOK_S, LOOK_MOST_S = 0.01, 0.3  # first often, then seldom: a look costs a connection
 
 RUNNER = """#!/bin/sh
@@ -22,10 +22,10 @@ exec '{build}/job_runner' "$@"
 
 
 class Hung(Exception):
-    """Something has not occurred within PATIENCE_S."""
+    """Something has not occurred within WAIT_S."""
 
 
-def within(what, condition, seconds=PATIENCE_S):
+def within(what, condition, seconds=WAIT_S):
     """Waits until condition() is true, and returns that value."""
     end = time.monotonic() + seconds
     pause = LOOK_S
@@ -139,10 +139,10 @@ class Agent:
         self.process.send_signal(signal.SIGCONT)
         self.process.terminate()
         try:
-            self.process.wait(PATIENCE_S)
+            self.process.wait(WAIT_S)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise Hung(f"{self.name} did not end by SIGTERM within {PATIENCE_S} s") from None
+            raise Hung(f"{self.name} did not end by SIGTERM within {WAIT_S} s") from None
 
     def set_runner_point(self, environment):
         """Loads the fail point of this environment into its next runners; none if it is empty."""
@@ -155,13 +155,13 @@ class Agent:
         with open(os.path.join(self.home, "token"), encoding="ascii") as f:
             return f.read().strip()
 
-    def connect(self, timeout=PATIENCE_S):
+    def connect(self, timeout=WAIT_S):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
     def headers(self):
         return {"Authorization": "Bearer " + self.token()}
 
-    def request(self, method, path, timeout=PATIENCE_S):
+    def request(self, method, path, timeout=WAIT_S):
         """(status, body). OSError: it does not answer."""
         connection = self.connect(timeout)
         try:
@@ -173,7 +173,7 @@ class Agent:
         finally:
             connection.close()
 
-    def get(self, path, timeout=PATIENCE_S):
+    def get(self, path, timeout=WAIT_S):
         return json.loads(self.request("GET", path, timeout)[1])
 
     def jobs(self):

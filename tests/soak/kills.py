@@ -28,7 +28,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "tool"))
 import check_history  # noqa: E402
 import jobs  # noqa: E402
 from cluster import Cluster, Hung, within  # noqa: E402
-from witness import BEFORE_START, Witness  # noqa: E402
+from observer import BEFORE_START, Observer  # noqa: E402
 
 TERMINAL = check_history.TERMINAL
 BUSY = 4  # exit status of job_submit: an agent refused
@@ -80,7 +80,7 @@ class Loop:
     def close(self):
         end = self.cluster.stop()
         self.write_seen([end])
-        self.judge("end", check_history.check(self.cluster.folder))
+        self.note_violations("end", check_history.check(self.cluster.folder))
         shutil.rmtree(self.folder)
 
     def remove(self, name):
@@ -104,9 +104,9 @@ class Loop:
             self.plan.point = self.points[number % len(self.points)]
         self.seen, self.problems, self.outs = [], [], []
         self.look_before()
-        witnesses = [Witness(a) for a in self.cluster.agents]
-        for w in witnesses:
-            w.start()
+        observers = [Observer(a) for a in self.cluster.agents]
+        for o in observers:
+            o.start()
         try:
             killed = getattr(self, "kill_" + self.role)(variant)
             self.settle()
@@ -115,9 +115,9 @@ class Loop:
             killed = True
             self.problems.append(("hung", str(e)))
         finally:
-            for w in witnesses:
-                w.end()
-                self.seen += w.seen
+            for o in observers:
+                o.end()
+                self.seen += o.seen
         self.counts["kills"] += killed
         self.counts["at_points"] += bool(killed and self.plan.point)
         self.count_acknowledged()
@@ -128,7 +128,7 @@ class Loop:
         violations = check_history.check(self.cluster.folder)
         violations += self.forget_and_look()
         violations += [check_history.Violation(kind, "", 0, text) for kind, text in self.problems]
-        self.judge(f"{number} ({variant.name}, {self.plan})", violations)
+        self.note_violations(f"{number} ({variant.name}, {self.plan})", violations)
         self.clean()
 
     def submit(self, variant, *options, out="out", **how):
@@ -382,7 +382,7 @@ class Loop:
         except Hung:
             return first, agent.look()
 
-    def judge(self, what, violations):
+    def note_violations(self, what, violations):
         unique = sorted(set(violations))
         for v in unique:
             self.counts[category(v)] += 1

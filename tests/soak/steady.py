@@ -208,7 +208,7 @@ class Steady:
             subprocess.run(["ss", "-K", "-t", "-H", f"sport = :{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
-def judge(samples):
+def slopes_of(samples):
     """[{"of", "what", "slope_per_hour", "plus_minus", "mean", "grows"}]"""
     slopes = []
     for (agent, what), values in sorted(samples.items()):
@@ -242,7 +242,7 @@ def main():
         sampler.join()
     finally:
         steady.close()
-    slopes = judge(sampler.samples)
+    slopes = slopes_of(sampler.samples)
     outcomes = [{"fault": f, "outcome": o, "jobs": k} for (f, o), k in sorted(steady.outcomes.items())]
     report = {"seed": seed, "minutes": minutes, "jobs": n, "outcomes": outcomes, "problems": steady.problems, "slopes": slopes}
     with open(path, "w", encoding="utf-8") as f:

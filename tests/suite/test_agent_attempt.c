@@ -35,7 +35,7 @@ static int ask_about(struct fixture *f, const char *attempt, const char *method,
 static void attempt_until(struct fixture *f, int attempt, const char *state)
 {
     const struct task *t = task_attempt(&f->agent.jobs, id, attempt);
-    double until = clock_now() + UNIT_PATIENCE_S;
+    double until = clock_now() + UNIT_WAIT_S;
 
     assert_non_null(t);
     while (strcmp(job_state_name(t->job.state), state) != 0 && clock_now() < until)

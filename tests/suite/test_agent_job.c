@@ -61,7 +61,7 @@ static void follow_events(struct client *c, struct fixture *f, const char *id)
 
 static void until_streams(struct fixture *f, unsigned n)
 {
-    double until = clock_now() + UNIT_PATIENCE_S;
+    double until = clock_now() + UNIT_WAIT_S;
 
     while (task_find(&f->agent.jobs, "j-first1")->n_streams != n && clock_now() < until)
         fixture_turn(f);
@@ -332,7 +332,7 @@ static int n_descriptors(void)
 TEST(kept_ended_jobs_hold_no_descriptor_and_still_serve_their_events)
 {
     struct fixture f = {0};
-    double until = clock_now() + UNIT_PATIENCE_S;
+    double until = clock_now() + UNIT_WAIT_S;
     int before;
 
     fixture_open(&f);

@@ -37,7 +37,7 @@ static void check_events(struct fixture *f, const char *id)
 /* Work done while there is no agent. */
 static void wait_for_end(int pid)
 {
-    double until = clock_now() + UNIT_PATIENCE_S;
+    double until = clock_now() + UNIT_WAIT_S;
 
     while (process_is_running(pid) && clock_now() < until)
         usleep(5000);
@@ -47,7 +47,7 @@ static void wait_for_end(int pid)
 static void wait_for_progress(struct fixture *f, const char *id, uint64_t step)
 {
     const struct task *t = task_find(&f->agent.jobs, id);
-    double until = clock_now() + UNIT_PATIENCE_S;
+    double until = clock_now() + UNIT_WAIT_S;
 
     while (t->job.step < step && clock_now() < until)
         fixture_turn(f);

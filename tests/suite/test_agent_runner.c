@@ -183,7 +183,7 @@ TEST(output_of_a_dead_runner_is_read_to_its_end_over_many_turns)
 TEST(a_runner_that_reported_its_end_and_hangs_is_killed_soon_whatever_its_grace_time)
 {
     struct fixture f = {0};
-    double until = clock_now() + UNIT_PATIENCE_S;
+    double until = clock_now() + UNIT_WAIT_S;
     struct task *t;
 
     fixture_open(&f);
@@ -247,7 +247,7 @@ TEST(a_runner_whose_files_occupy_too_much_of_the_disk_is_ended_and_only_its_arti
 TEST(no_process_of_a_runner_survives_its_end)
 {
     struct fixture f = {0};
-    double until = clock_now() + UNIT_PATIENCE_S;
+    double until = clock_now() + UNIT_WAIT_S;
     char path[256], *text;
     struct err e;
     size_t len;

@@ -46,7 +46,7 @@ static bool is_open(int fd)
 
 static void turn_until(struct fixture *f, unsigned n_unauthenticated)
 {
-    double until = clock_now() + UNIT_PATIENCE_S;
+    double until = clock_now() + UNIT_WAIT_S;
 
     while (conns(f)->unauthenticated.n != n_unauthenticated) {
         if (clock_now() > until)
@@ -58,7 +58,7 @@ static void turn_until(struct fixture *f, unsigned n_unauthenticated)
 
 static void turn_until_closed(struct fixture *f, int fd)
 {
-    double until = clock_now() + UNIT_PATIENCE_S;
+    double until = clock_now() + UNIT_WAIT_S;
 
     while (is_open(fd)) {
         assert_true(clock_now() < until);

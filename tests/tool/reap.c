@@ -27,7 +27,7 @@ enum { TIME_OVER = 124, LEFT = 125, BROKEN = 126, PROCESSES_MAX = 1 << 16 };
 
 /* Seconds that processes left behind have to end by themselves, within the command's limit, and the time
  * between SIGTERM and SIGKILL. */
-static const double patience_s = 60, grace_s = 10;
+static const double wait_s = 60, grace_s = 10;
 /* Polling interval. A first SIGTERM may be lost: a shell's child has the shell's handlers until its exec. */
 static const double look_s = 0.1;
 
@@ -290,7 +290,7 @@ int main(int argc, char **argv)
         return BROKEN;
     }
     ended_by = wait_for(command, &status, seconds > 0 ? seconds : INFINITY, grows, &watched);
-    if (ended_by == 0 && !all_gone(seconds > 0 ? fmin(seconds, patience_s) : patience_s, 0)) {
+    if (ended_by == 0 && !all_gone(seconds > 0 ? fmin(seconds, wait_s) : wait_s, 0)) {
         look(PRINT);
         ended_by = LEFT;
     }

@@ -80,7 +80,7 @@ __attribute__((constructor)) static inline void unit_choose_tests(void)
 }
 
 /* Seconds for an event that only has to occur: on a machine that does ten other things, too. */
-enum { UNIT_PATIENCE_S = 600 };
+enum { UNIT_WAIT_S = 600 };
 
 /* `LONG=1 make test`: tests that search many cases search all of them, instead of a part. */
 static inline bool unit_is_long(void)

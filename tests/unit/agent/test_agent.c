@@ -114,7 +114,7 @@ static bool log_contains(const struct scene *s, const char *expected)
 /* Waits for the start-up message; reads port and token from the places it names. */
 static void wait_for_hello(struct scene *s)
 {
-    double until = clock_now() + UNIT_PATIENCE_S;
+    double until = clock_now() + UNIT_WAIT_S;
     struct err e;
     char *text, *at, path[128];
     size_t len;
@@ -196,7 +196,7 @@ static void put_package(struct scene *s, const char *id, const char *package, co
 
 static void wait_for(struct scene *s, const char *id, const char *expected)
 {
-    double until = clock_now() + UNIT_PATIENCE_S;
+    double until = clock_now() + UNIT_WAIT_S;
     char path[64], answer[8192];
 
     snprintf(path, sizeof path, "/v1/jobs/%s", id);
@@ -422,7 +422,7 @@ TEST(the_default_folder_is_named_by_the_port)
 
 TEST(an_agent_started_without_stdio_opens_no_file_as_descriptor_0_to_2)
 {
-    double until = clock_now() + UNIT_PATIENCE_S;
+    double until = clock_now() + UNIT_WAIT_S;
     char path[160], to[160] = "";
     struct stat st = {0};
     struct scene s;

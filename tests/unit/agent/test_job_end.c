@@ -26,7 +26,7 @@ int fsync(int fd)
 
 static void turn_until_unwritten(struct fixture *f)
 {
-    double until = clock_now() + UNIT_PATIENCE_S;
+    double until = clock_now() + UNIT_WAIT_S;
 
     while (task_count_unwritten(&f->agent.jobs) == 0 && clock_now() < until)
         fixture_turn(f);

@@ -53,7 +53,7 @@ static const struct shape_case shapes[] =
 
 enum { MAX_BATCH = 5 };
 
-struct trial {
+struct fixture {
     struct layer_spec spec;
     struct layer l;
     size_t n_x, n_y, n_w, n_b; /* of the whole batch; of the parameters */
@@ -67,7 +67,7 @@ static void spoil(float *p, size_t n)
         p[i] = NAN;
 }
 
-static void spoil_results(struct trial *t)
+static void spoil_results(struct fixture *t)
 {
     spoil(t->l.y, t->n_y);
     spoil(t->dx, t->n_x);
@@ -76,14 +76,14 @@ static void spoil_results(struct trial *t)
     spoil(t->l.work, layer_conv2d.work(&t->spec, MAX_BATCH));
 }
 
-static void set_up(struct trial *t, const struct shape_case *s)
+static void set_up(struct fixture *t, const struct shape_case *s)
 {
     char text[200];
     json_t *doc;
     struct err e;
     struct rng r;
 
-    *t = (struct trial){.spec.in = {.n_dims = 3, .dim = {s->h, s->w, s->c}}};
+    *t = (struct fixture){.spec.in = {.n_dims = 3, .dim = {s->h, s->w, s->c}}};
     snprintf(text, sizeof text,
              "{\"kind\": \"conv2d\", \"filters\": %d, \"kernel\": [%d, %d], \"stride\": [%d, %d], "
              "\"padding\": \"%s\"}",
@@ -110,7 +110,7 @@ static void set_up(struct trial *t, const struct shape_case *s)
     spoil_results(t);
 }
 
-static void tear_down(struct trial *t)
+static void tear_down(struct fixture *t)
 {
     layer_conv2d.close(&t->l);
     assert_null(t->l.own);
@@ -126,7 +126,7 @@ static void tear_down(struct trial *t)
 }
 
 /* The formula of nn/layers/conv.h and its derivatives, product by product. Adds to dw, db and dx. */
-static void naive(const struct trial *t, int n, double *y, double *dw, double *db, double *dx)
+static void naive(const struct fixture *t, int n, double *y, double *dw, double *db, double *dx)
 {
     const struct layer_spec *s = &t->spec;
     const struct window_spec *w = &s->window;
@@ -176,7 +176,7 @@ static double off_by(const float *is, const double *should, size_t n)
     } while (0)
 
 /* Compares the results of one forward and backward pass for the first samples with the naive loop. */
-static void expect_right(const struct trial *t, const char *name, size_t i, int batch)
+static void expect_right(const struct fixture *t, const char *name, size_t i, int batch)
 {
     size_t n_x = (size_t)(t->spec.n_in * batch), n_y = (size_t)(t->spec.n_out * batch);
     double *y = calloc(n_y, sizeof *y), *dx = calloc(n_x, sizeof *dx);
@@ -202,7 +202,7 @@ static int check_path(const char *name, const struct conv_path *path, const stru
     int n_taken = 0;
 
     for (size_t i = 0; i < N_OF(shapes); i++) {
-        struct trial t;
+        struct fixture t;
 
         set_up(&t, &shapes[i]);
         n_taken += takes(&t.l);
@@ -276,7 +276,7 @@ TEST(onednn_is_not_used_for_1x1_windows_where_it_writes_out_of_bounds)
                                                 {3, 3, 15, 1, 1, 1, 3, 3, false}};
 
     for (size_t i = 0; i < N_OF(overrun); i++) {
-        struct trial t;
+        struct fixture t;
 
         set_up(&t, &overrun[i]);
         assert_false(is_onednn(&t.l));
@@ -284,7 +284,7 @@ TEST(onednn_is_not_used_for_1x1_windows_where_it_writes_out_of_bounds)
     }
 }
 
-static void run_layer(struct trial *t, const float *x, float *dx, int n)
+static void run_layer(struct fixture *t, const float *x, float *dx, int n)
 {
     struct pass p = {.n = n, .is_training = true};
 
@@ -296,7 +296,7 @@ TEST(the_layer_matches_the_naive_loop_with_every_algorithm)
 {
     for (size_t i = 0; i < N_OF(shapes); i++)
         for (int batch = 1; batch <= MAX_BATCH; batch += MAX_BATCH - 1) {
-            struct trial t;
+            struct fixture t;
 
             set_up(&t, &shapes[i]);
             run_layer(&t, t.x, t.dx, batch);
@@ -349,7 +349,7 @@ TEST(winograd_tiles_are_used_for_3x3_windows_that_fill_them)
 TEST(the_same_images_give_the_same_bits)
 {
     for (size_t i = 0; i < N_OF(shapes); i++) {
-        struct trial a, t;
+        struct fixture a, t;
 
         set_up(&a, &shapes[i]);
         set_up(&t, &shapes[i]);
@@ -371,7 +371,7 @@ TEST(the_same_images_give_the_same_bits)
 TEST(a_smaller_batch_leaves_the_other_rows_unchanged)
 {
     for (size_t i = 0; i < N_OF(shapes); i++) {
-        struct trial t;
+        struct fixture t;
 
         set_up(&t, &shapes[i]);
         run_layer(&t, t.x, t.dx, 2);
@@ -385,7 +385,7 @@ TEST(a_smaller_batch_leaves_the_other_rows_unchanged)
 
 TEST(the_first_layer_computes_no_input_gradient)
 {
-    struct trial t;
+    struct fixture t;
 
     set_up(&t, &shapes[2]);
     run_layer(&t, t.x, NULL, MAX_BATCH);
@@ -401,7 +401,7 @@ TEST(a_nan_reaches_each_window_that_covers_it)
     static const size_t one_of_each_path[] = {0, 1, 2, 14};
 
     for (size_t i = 0; i < N_OF(one_of_each_path); i++) {
-        struct trial t;
+        struct fixture t;
         bool seen = false;
 
         set_up(&t, &shapes[one_of_each_path[i]]);

@@ -25,21 +25,21 @@ static const struct shape_case shapes[] = {
 
 enum { MAX_BATCH = 4 };
 
-struct trial {
+struct fixture {
     struct layer_spec spec;
     struct layer l;
     size_t n_x, n_y;
     float *x, *dy, *dx;
 };
 
-static void set_up(struct trial *t, const char *kind, const struct layer_ops *ops, const struct shape_case *s)
+static void set_up(struct fixture *t, const char *kind, const struct layer_ops *ops, const struct shape_case *s)
 {
     char text[200];
     json_t *doc;
     struct err e;
     struct rng r;
 
-    *t = (struct trial){.spec.in = {.n_dims = 3, .dim = {s->h, s->w, s->c}}};
+    *t = (struct fixture){.spec.in = {.n_dims = 3, .dim = {s->h, s->w, s->c}}};
     snprintf(text, sizeof text,
              "{\"kind\": \"%s\", \"size\": [%d, %d], \"stride\": [%d, %d], \"padding\": \"%s\"}", kind,
              s->rows, s->cols, s->row_stride, s->col_stride, s->same ? "same" : "valid");
@@ -57,7 +57,7 @@ static void set_up(struct trial *t, const char *kind, const struct layer_ops *op
     t->dx = unit_normals(t->n_x, &r);
 }
 
-static void tear_down(struct trial *t)
+static void tear_down(struct fixture *t)
 {
     free(t->l.y);
     free(t->l.work);
@@ -66,7 +66,7 @@ static void tear_down(struct trial *t)
     free(t->dx);
 }
 
-static void run_layer(struct trial *t, int n)
+static void run_layer(struct fixture *t, int n)
 {
     struct pass p = {.n = n, .is_training = true};
 
@@ -79,7 +79,7 @@ static void run_layer(struct trial *t, int n)
 }
 
 /* The values of x covered by window `out`, counted through the batch, in order; returns how many. */
-static int covered(const struct trial *t, int out, int at[256])
+static int covered(const struct fixture *t, int out, int at[256])
 {
     const struct layer_spec *s = &t->spec;
     int c = s->in.dim[2], pixel = out / c % (s->out.dim[0] * s->out.dim[1]);
@@ -108,7 +108,7 @@ static void check_all(const char *kind, const struct layer_ops *ops, bool is_max
 {
     for (size_t i = 0; i < N_OF(shapes); i++)
         for (int n = 1; n <= MAX_BATCH; n += MAX_BATCH - 1) {
-            struct trial t;
+            struct fixture t;
             double *y, *dx;
             int at[256];
 
@@ -152,7 +152,7 @@ TEST(avg_pool_matches_the_naive_loop)
 
 TEST(padding_is_never_the_maximum)
 {
-    struct trial t;
+    struct fixture t;
 
     set_up(&t, "max_pool", &layer_max_pool, &shapes[3]);
     for (size_t i = 0; i < t.n_x; i++)
@@ -165,7 +165,7 @@ TEST(padding_is_never_the_maximum)
 
 TEST(padding_does_not_count_in_a_mean)
 {
-    struct trial t;
+    struct fixture t;
 
     set_up(&t, "avg_pool", &layer_avg_pool, &shapes[3]);
     for (size_t i = 0; i < t.n_x; i++)
@@ -180,7 +180,7 @@ TEST(padding_does_not_count_in_a_mean)
 TEST(the_first_of_equal_values_gets_the_gradient)
 {
     for (size_t i = 0; i < N_OF(shapes); i++) {
-        struct trial t;
+        struct fixture t;
         double *dx;
         int at[256];
 
@@ -206,7 +206,7 @@ TEST(a_nan_wins_at_any_position)
 
     for (size_t i = 0; i < N_OF(whole); i++)
         for (size_t where = 0; where < 9; where++) {
-            struct trial t;
+            struct fixture t;
 
             set_up(&t, "max_pool", &layer_max_pool, &whole[i]);
             t.x[where * (size_t)whole[i].c] = NAN;
@@ -220,7 +220,7 @@ TEST(a_nan_wins_at_any_position)
 /* relu works in place on the output of a pool: the backward pass must not depend on it. */
 TEST(the_backward_pass_does_not_read_the_output)
 {
-    struct trial a, b;
+    struct fixture a, b;
     struct pass p = {.n = MAX_BATCH, .is_training = true};
 
     set_up(&a, "max_pool", &layer_max_pool, &shapes[0]);
@@ -275,7 +275,7 @@ TEST(a_first_layer_computes_no_input_gradient)
 
     for (size_t i = 0; i < N_OF(kinds); i++) {
         struct pass p = {.n = MAX_BATCH, .is_training = true};
-        struct trial t;
+        struct fixture t;
 
         set_up(&t, names[i], kinds[i], &shapes[0]);
         kinds[i]->forward(&t.l, t.x, &p);

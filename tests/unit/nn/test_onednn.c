@@ -16,7 +16,7 @@
 
 enum { M = 64, N = 128, K = 784 }; /* the first layer of mlp-tutorial, of a batch of 64 */
 
-static const double patience_s = 60;
+static const double wait_s = 60;
 
 static volatile sig_atomic_t n_ticks, n_astray;
 static uintptr_t stack_low, stack_high;
@@ -71,7 +71,7 @@ static void fill_product(float **a, float **b, float **c)
 TEST(a_signal_interrupts_a_computing_thread_on_its_own_stack)
 {
     const struct sigaction act = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
-    double until = clock_now() + patience_s;
+    double until = clock_now() + wait_s;
     pthread_t self = pthread_self(), ticking;
     float *a, *b, *c;
 

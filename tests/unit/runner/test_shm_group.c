@@ -12,7 +12,7 @@
 #include "tests/lib/shm_pair.h"
 #include "tests/unit/unit.h"
 
-enum { PRIME = 70001, LONG = 1000000, PATIENCE_S = UNIT_PATIENCE_S };
+enum { PRIME = 70001, LONG = 1000000, WAIT_S = UNIT_WAIT_S };
 
 static float out[LONG]; /* shm_nodes are processes with one each; a pair's result is not used */
 
@@ -51,7 +51,7 @@ static int check(struct shm_nodes *c, struct shm_group *a, int me, struct shm_co
     for (size_t i = 0; i < j.n; i++)
         in[i] = value(round, me, i);
     j.in = j.kind == SHM_BROADCAST && j.root != me ? NULL : in;
-    if (shm_group_start(a, &j, &e) < 0 || shm_nodes_poll(a, clock_now() + PATIENCE_S, &e) < 0) {
+    if (shm_group_start(a, &j, &e) < 0 || shm_nodes_poll(a, clock_now() + WAIT_S, &e) < 0) {
         fprintf(stderr, "node %d: %s\n", me, e.text);
         return 1;
     }
@@ -198,7 +198,7 @@ static int faulty_vectors(struct shm_nodes *c, struct shm_group *a, int me, void
             memset(in, 0, j.n * sizeof *in);
             if (is_faulty(round, me, c->n))
                 in[place_in(j.n, round)] = faulty(round);
-            if (shm_group_start(a, &j, &e) < 0 || shm_nodes_poll(a, clock_now() + PATIENCE_S, &e) < 0)
+            if (shm_group_start(a, &j, &e) < 0 || shm_nodes_poll(a, clock_now() + WAIT_S, &e) < 0)
                 return 1;
             for (int i = 0; i < c->n; i++)
                 if (shm_group_is_nonfinite(a, i) != is_faulty(round, i, c->n)) {
@@ -232,7 +232,7 @@ static int large_vectors(struct shm_nodes *c, struct shm_group *a, int me, void 
 
         for (size_t i = 0; i < j.n; i++)
             in[i] = 3e38f;
-        if (shm_group_start(a, &j, &e) < 0 || shm_nodes_poll(a, clock_now() + PATIENCE_S, &e) < 0)
+        if (shm_group_start(a, &j, &e) < 0 || shm_nodes_poll(a, clock_now() + WAIT_S, &e) < 0)
             return 1;
         for (int i = 0; i < c->n; i++)
             if (isfinite(in[j.n - 1]) || shm_group_is_nonfinite(a, i))
@@ -257,16 +257,16 @@ static int node_1_dies(struct shm_nodes *c, struct shm_group *a, int me, void *a
 
     (void)c;
     (void)arg;
-    if (one_all_reduce(a, LONG, PATIENCE_S, &e) < 0)
+    if (one_all_reduce(a, LONG, WAIT_S, &e) < 0)
         return 1;
     if (shm_group_start(a, &j, &e) < 0)
         return 1;
     if (me == 1)
         raise(SIGKILL);
-    if (shm_nodes_poll(a, clock_now() + PATIENCE_S, &e) != ERR_LOST || /* and not ERR_TIMEOUT */
+    if (shm_nodes_poll(a, clock_now() + WAIT_S, &e) != ERR_LOST || /* and not ERR_TIMEOUT */
         !strstr(e.text, "node 1, on this machine, ended in the middle of all-reduce 2 of 1000000 numbers"))
         return 1;
-    return one_all_reduce(a, 1, PATIENCE_S, &e) == ERR_LOST ? 0 : 1; /* and it stays so */
+    return one_all_reduce(a, 1, WAIT_S, &e) == ERR_LOST ? 0 : 1; /* and it stays so */
 }
 
 TEST(a_killed_node_is_detected_without_a_timeout_and_named)
@@ -284,12 +284,12 @@ static int node_0_leaves_first(struct shm_nodes *c, struct shm_group *a, int me,
     (void)c;
     (void)arg;
     if (me == 0)
-        return one_all_reduce(a, LONG, PATIENCE_S, &e) == 1 ? 0 : 1;
+        return one_all_reduce(a, LONG, WAIT_S, &e) == 1 ? 0 : 1;
     shm_group_start(
         a, &(struct shm_collective){.kind = SHM_ALL_REDUCE, .in = shm_group_in(a), .out = out, .n = LONG},
         &e);
     usleep(100000);
-    return shm_nodes_poll(a, clock_now() + PATIENCE_S, &e) == 1 ? 0 : 1;
+    return shm_nodes_poll(a, clock_now() + WAIT_S, &e) == 1 ? 0 : 1;
 }
 
 TEST(a_node_that_ends_after_its_last_collective_is_not_reported_by_slower_ones)
@@ -362,7 +362,7 @@ TEST(the_descriptor_becomes_readable_when_another_node_makes_progress)
     assert_true(is_readable(p.a[0]));
     assert_int_equal(shm_group_poll(p.a[0], &e), 1); /* there is nothing to wait for */
     assert_false(is_readable(p.a[0]));
-    assert_int_equal(one_all_reduce(p.a[0], 5, PATIENCE_S, &e), ERR_LOST);
+    assert_int_equal(one_all_reduce(p.a[0], 5, WAIT_S, &e), ERR_LOST);
     shm_group_close(p.a[0]);
 }
 

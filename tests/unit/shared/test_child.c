@@ -32,7 +32,7 @@ static void start(struct child *c, struct child_how how, char *script, int *outp
 static const char *receive(int fd)
 {
     static char text[512];
-    double until = clock_now() + UNIT_PATIENCE_S;
+    double until = clock_now() + UNIT_WAIT_S;
     size_t len = 0;
     ssize_t n = 1;
 

@@ -20,7 +20,7 @@
 #include "tests/lib/old_kernel.h"
 #include "tests/unit/unit.h"
 
-enum { PATIENCE_MS = 1000 * UNIT_PATIENCE_S };
+enum { WAIT_MS = 1000 * UNIT_WAIT_S };
 
 /* No process has such a pid: the kernel's highest is 1 << 22. */
 enum { NO_PROCESS = 1 << 29 };
@@ -266,7 +266,7 @@ TEST(the_descriptor_of_a_child_reports_its_end_and_no_other)
 
         assert_false(reports_end(fds[i], 0));
         kill(pids[i], SIGKILL);
-        assert_true(reports_end(fds[i], PATIENCE_MS));
+        assert_true(reports_end(fds[i], WAIT_MS));
         assert_int_equal(waitpid(pids[i], NULL, WNOHANG), pids[i]); /* it was left to be reaped here */
         assert_true(reports_end(fds[i], 0));
         close(fds[i]);
@@ -300,7 +300,7 @@ static pid_t start_grandchild(pid_t *pid)
     if (between == 0) {
         pid_t child = fork();
 
-        alarm(PATIENCE_MS / 1000 * 2); /* a failing test leaves them no longer than this */
+        alarm(WAIT_MS / 1000 * 2); /* a failing test leaves them no longer than this */
         if (child > 0 && write(fds[1], &child, sizeof child) != sizeof child)
             _exit(EXIT_FAILURE);
         for (;;)
@@ -321,7 +321,7 @@ TEST(the_end_of_a_process_that_is_no_child_is_reported)
     assert_true(fd >= 0);
     assert_false(reports_end(fd, 0));
     kill(pid, SIGKILL);
-    assert_true(reports_end(fd, PATIENCE_MS));
+    assert_true(reports_end(fd, WAIT_MS));
     later = compat_pidfd_open(pid);
     assert_true(later >= 0 && reports_end(later, 0));
     close(later);
@@ -340,7 +340,7 @@ TEST(the_end_of_an_orphan_is_reported)
     assert_int_equal(waitpid(between, NULL, 0), between);
     assert_false(reports_end(fd, 300));
     kill(pid, SIGKILL);
-    assert_true(reports_end(fd, PATIENCE_MS));
+    assert_true(reports_end(fd, WAIT_MS));
     close(fd);
 }
 
@@ -385,7 +385,7 @@ static int reuse_number(void)
             return NO_NAMESPACE;
         next = start_sleeper();
     }
-    return next != pid ? NO_NAMESPACE : reports_end(fd, PATIENCE_MS) ? EXIT_SUCCESS : EXIT_FAILURE;
+    return next != pid ? NO_NAMESPACE : reports_end(fd, WAIT_MS) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 TEST(a_process_that_reuses_a_pid_is_not_mistaken_for_the_ended_one)
@@ -394,7 +394,7 @@ TEST(a_process_that_reuses_a_pid_is_not_mistaken_for_the_ended_one)
     pid_t pid = fork();
 
     if (pid == 0) {
-        alarm(PATIENCE_MS / 1000 * 2);
+        alarm(WAIT_MS / 1000 * 2);
         if (unshare(CLONE_NEWPID | CLONE_NEWNS) < 0 &&
             unshare(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS) < 0)
             _exit(NO_NAMESPACE);
@@ -417,7 +417,7 @@ TEST(a_closed_descriptor_leaves_nothing_behind)
 {
     size_t n_threads = count_in("/proc/self/task"), n_fds = count_in("/proc/self/fd");
     pid_t pid, between = start_grandchild(&pid);
-    double until = clock_now() + PATIENCE_MS / 1e3;
+    double until = clock_now() + WAIT_MS / 1e3;
 
     close(compat_pidfd_open(pid));
     while (count_in("/proc/self/task") > n_threads && clock_now() < until)
@@ -455,7 +455,7 @@ static bool watches(void)
 
     if (pid == 0)
         _exit(0);
-    return pid > 0 && reports_end(compat_pidfd_open(pid), PATIENCE_MS);
+    return pid > 0 && reports_end(compat_pidfd_open(pid), WAIT_MS);
 }
 
 TEST(calls_refused_by_the_filter_of_an_old_container_use_the_fallback)

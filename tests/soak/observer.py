@@ -1,4 +1,4 @@
-"""Somebody who asks agents all the time, and remembers what they have acknowledged: the entries of seen.jsonl."""
+"""A thread that follows an agent, and records what the agent has acknowledged: entries of seen.jsonl."""
 
 import hashlib
 import http.client
@@ -10,7 +10,7 @@ PAUSE_S = 0.02
 BEFORE_START = ("pending", "preparing", "ready")
 
 
-class Witness(threading.Thread):
+class Observer(threading.Thread):
     """Follows the newest job of one agent: its events as they come, its state and its rows at each of them."""
 
     def __init__(self, agent):
@@ -26,7 +26,7 @@ class Witness(threading.Thread):
             try:
                 self.follow()
             except (OSError, http.client.HTTPException, ValueError):
-                pass  # the agent is killed, or the job is forgotten: asks again
+                pass  # the agent is killed, or has removed the job: another request follows
             time.sleep(PAUSE_S)
 
     def note(self, kind, job, **what):
