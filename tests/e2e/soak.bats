@@ -88,3 +88,11 @@ kills() {
         [ $n -gt 30 ]
     done
 }
+
+@test "docs/reliability.md has the executions of each fuzz target, and their sum" {
+    diff <(cd "$ROOT/tests/fuzz" && printf '%s\n' fuzz_*.c | sed 's/\.c$//') <(sed -n 's/^| `\(fuzz_[a-z_]*\)` .*/\1/p' "$ROOT/docs/reliability.md")
+    run awk -F'[|]' '/^\| `fuzz_/ { gsub(",", "", $3); n += $3; findings += $4 }
+                     /^\| all / { gsub(",", "", $3); print (n == $3 + 0 && findings == $4 + 0), NR }' "$ROOT/docs/reliability.md"
+    echo "$output"
+    [[ "$output" == '1 '* ]]
+}

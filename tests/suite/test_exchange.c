@@ -131,7 +131,8 @@ TEST(servers_end_with_the_parameters_of_the_workers)
 
 TEST(event_rules_run_on_workers_and_servers)
 {
-    struct cluster_config cfg = {.codec = "tests/one_way", .n_workers = 3, .n_steps = 5, .n_params = N_PARAMS};
+    struct cluster_config cfg = {
+        .codec = "tests/one_way", .n_workers = 3, .n_steps = 5, .n_params = N_PARAMS};
 
     for (cfg.n_servers = 0; cfg.n_servers <= 2; cfg.n_servers++)
         for (cfg.seed = 1; cfg.seed <= 20; cfg.seed++) {

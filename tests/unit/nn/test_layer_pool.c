@@ -32,7 +32,8 @@ struct fixture {
     float *x, *dy, *dx;
 };
 
-static void set_up(struct fixture *t, const char *kind, const struct layer_ops *ops, const struct shape_case *s)
+static void set_up(struct fixture *t, const char *kind, const struct layer_ops *ops,
+                   const struct shape_case *s)
 {
     char text[200];
     json_t *doc;
