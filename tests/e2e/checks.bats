@@ -99,7 +99,7 @@ NEW
     check check-layers
 }
 
-@test "an include that the table forbids, a circle of modules, and one in the table are reported" {
+@test "an include or a library that is not allowed, a circle of modules, and one in the table are reported" {
     cp -r --parents "$ROOT"/{agent,codecs,conform,nn,page,runner,shared,sim,submit,tests/check-layers,docs/architecture.md} .
     cd ".$ROOT"
     mkdir -p examples/{parallel-sgd,zeromq-easgd,executors} tests/executors
@@ -109,7 +109,17 @@ NEW
     echo '#include "shared/base/json.h"' >>codecs/compress/loops.h
     mkdir sim/new
     echo '#include "shared/base/err.h"' >sim/new/new.h
-    run limited tests/check-layers
+    echo '#include <jansson.h>' >>nn/layers/layer.h
+    echo '#include <unistd.h>' >>codecs/fedavg.c
+    echo '#include "codec.h"' >examples/executors/new.c
+    libraries=(microhttpd.h curl/curl.h gnutls/gnutls.h cblas.h seccomp.h zlib.h dnnl.h dlfcn.h)
+    printf '#include <%s>\n' "${libraries[@]}" >>shared/base/err.h
+    echo '/* PSGD_ONEDNN */' >>sim/sim.h
+    mkdir bin none
+    touch none/{agent,job_submit,codec_check,simulator,predictor,job_runner}
+    printf '#!/bin/sh\nprintf "(NEEDED) lib%%s.so\\n" openblas curl microhttpd\n' >bin/readelf
+    chmod +x bin/readelf
+    BUILD=none PATH=$PWD/bin:$PATH run limited tests/check-layers
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *'runner/mesh/mesh.h:'*'runner/exchange/exchange.h"    <- docs/architecture.md: runner/mesh/ may not include this'* ]]
@@ -117,6 +127,14 @@ NEW
     [[ "$output" == *'codecs/compress/loops.h:'*'codecs/compress/ may not include this'* ]]
     [[ "$output" == *'include circle: '*'runner/exchange/exchange -> '* ]]
     [[ "$output" != *sim/new* ]]
+    [[ "$output" == *'nn/layers/layer.h:'*'the engine reads no JSON'* ]]
+    [[ "$output" == *'codecs/fedavg.c:'*'a codec includes only codec.h'* ]]
+    [[ "$output" == *'examples/executors/new.c:1:'*'an executor includes only executor.h'* ]]
+    for library in "${libraries[@]}"; do
+        [[ "$output" == *"shared/base/err.h:"*"#include <$library>    <- "*' is used only in '* ]]
+    done
+    [[ "$output" == *'sim/sim.h:'*'may use PSGD_ONEDNN'* ]]
+    [ "$(grep -c '^none/.* links ' <<<"$output")" = 7 ]
     sed -i 's/^| `runner\/base\/` | /&`runner\/exchange\/`, /; /^| `page\/` /d' docs/architecture.md
     run limited tests/check-layers
     echo "$output"
@@ -140,19 +158,26 @@ NEW
         printf 'static int find(int i)\n{\n    return i;\n}\nstatic int find_%s(void)\n{\n    return find(1);\n}\n' "${f##*/}" >$f.c
     done
     printf 'struct thing {\n    int a;\n};\n' >nn/other.h
-    "$ROOT/tests/check-names" . && return 1
+    run "$ROOT/tests/check-names" .
+    [ "$status" -eq 1 ]
+    [ "$output" = 'a static function of one word in more than three files: find: agent/api/one.c nn/two.c shared/four.c submit/three.c' ]
     rm shared/four.c
     "$ROOT/tests/check-names" .
     printf 'struct thing {\n    int a;\n};\nstruct thing *give(void);\n' >sim/one.c
     touch tests/unit/nn/test_one.c
     echo 'Patience and a notebook are no metaphors, n_strangers is one.' >README.md
+    mkdir page docs
+    echo '/* a wish */' >page/new.js
+    echo 'The doors.' >docs/new.md
     run "$ROOT/tests/check-names" .
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *'a tag that is defined more than once: thing: nn/other.h sim/one.c'* ]]
     [[ "$output" == *'a base name of more than one file: one.c: agent/api/one.c sim/one.c'* ]]
     [[ "$output" == *'a unit test that is named after no module of its room: tests/unit/nn/test_one.c'* ]]
-    [ "$(grep 'has a plain word' <<<"$output")" = './README.md:1: "stranger" has a plain word: unauthenticated client' ]
+    [ "$(grep 'has a plain word' <<<"$output" | sort)" = './README.md:1: "stranger" has a plain word: unauthenticated client
+docs/new.md:1: "door" has a plain word: access, admission, entry
+page/new.js:1: "wish" has a plain word: request' ]
 }
 
 @test "docs/reference is what the programs say" {
@@ -170,14 +195,30 @@ NEW
     grep -q -e --ports pages/agent.md # it was only compared
 }
 
-@test "every script passes shellcheck" {
+@test "every script passes shellcheck, and each assertion of a test is on a line of its own" {
     check check-scripts
 }
 
-# In the middle of a test a false A in `A && B` does not fail the test.
-@test "each assertion of a script is on a line of its own" {
-    run awk 'was && !/^ *}/ { print was; bad = 1 } { was = "" }
-             /^ *\[.*\] && \[/ { was = FILENAME ":" FNR ": " $0 } END { exit bad }' "$ROOT"/tests/e2e/*.bats
+@test "a script of any folder that shellcheck refuses, and two assertions on one line, are reported" {
+    mkdir -p submit/new tests/e2e
+    printf '#!/usr/bin/env bats\n@test "one" {\n    [ 1 = 1 ]\n    true\n}\n' >tests/e2e/one.bats
+    printf '#!/usr/bin/env python3\nprint($nothing)\n' >submit/new/program
+    chmod +x submit/new/program
+    "$ROOT/tests/check-scripts" .
+    sed -i 's/\[ 1 = 1 \]/& \&\& [ 2 = 2 ]/' tests/e2e/one.bats
+    run "$ROOT/tests/check-scripts" .
+    [ "$status" -eq 1 ]
+    [[ "$output" == *'tests/e2e/one.bats:3: two tests in one line:'* ]]
+    sed -i 's/ && .*//; s/true/cd $nothing/' tests/e2e/one.bats
+    printf '#!/bin/sh\nfor i in $(ls); do echo $i; done\n' >submit/new/executable
+    cp submit/new/executable submit/new/sourced.sh
+    chmod +x submit/new/executable
+    run "$ROOT/tests/check-scripts" .
     echo "$output"
-    [ "$status" -eq 0 ]
+    [[ "$output" != 'skipped: '* ]] || skip "${output#skipped: }"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *'In submit/new/executable line 2:'* ]]
+    [[ "$output" == *'In submit/new/sourced.sh line 2:'* ]]
+    [[ "$output" == *'In tests/e2e/one.bats line 4:'* ]]
+    [[ "$output" != *'new/program'* ]]
 }

@@ -42,7 +42,7 @@ simulate() {
     "$SUBMIT" "${job[@]}" --epochs 2 --placement round_robin -o whole
     same_weights range/model/final.safetensors whole/model/final.safetensors
     grep -Lx 'messages go through memory shared with all peers' {range,whole}/logs/*.log >not-shared
-    [ "$(ls {range,whole}/logs/*.log | wc -l)" = 8 ]
+    [ "$(printf '%s\n' {range,whole}/logs/*.log | wc -l)" = 8 ]
     cat not-shared
     [ ! -s not-shared ]
     [ "$(jq -r .settings.placement whole/run.json)" = round_robin ]

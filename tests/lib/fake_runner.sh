@@ -36,6 +36,7 @@ fi
 printf '%s' "$start" >start.json
 case $behave in
 birth)
+    # shellcheck disable=SC3045,SC2046 # dash has these limits; the fields of stat are words
     {
         printf 'fds: '; (cd /proc/$$/fd && for f in *; do [ "$f" -lt 10 ] && printf '%s ' "$f"; done); echo
         echo "stdin: $(readlink /proc/$$/fd/0)"
