@@ -2,7 +2,7 @@
 names, of the torch class it extends."""
 from __future__ import annotations
 
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple, Type
 
 import torch
 from torch import Tensor, nn
@@ -155,3 +155,12 @@ class MeanOverTime(nn.Module):
         lengths = lengths.clamp(max=x.shape[1])
         inside = torch.arange(x.shape[1])[None, :] < lengths[:, None]
         return (x * inside[:, :, None]).sum(1) / lengths[:, None]
+
+
+# psgd's layers of one number each without keys and parameters: torch_load.py, torch_save.py and tests/reference/ read them.
+ELEMENTWISE: Dict[str, Type[nn.Module]] = {
+    "linear": nn.Identity,
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "sigmoid": nn.Sigmoid,
+}

@@ -7,12 +7,13 @@ gates) and torch's (gates, in), with two biases.
 """
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type
 
 import torch
 from torch import Tensor, nn
 
 from .torch_layers import (
+    ELEMENTWISE,
     GRU,
     LSTM,
     ChannelLayerNorm,
@@ -188,6 +189,10 @@ def make_hard_tanh(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
     return SlopedHardtanh(slope) if slope else nn.Hardtanh()
 
 
+def make_elementwise(module: Type[nn.Module]) -> Callable[[Keys, Tensors, Walk], nn.Module]:
+    return lambda keys, t, walk: module()
+
+
 MAKERS: Dict[str, Callable[[Keys, Tensors, Walk], nn.Module]] = {
     "dense": make_dense,
     "conv2d": make_conv2d,
@@ -202,14 +207,11 @@ MAKERS: Dict[str, Callable[[Keys, Tensors, Walk], nn.Module]] = {
     "lstm": make_lstm,
     "gru": make_gru,
     "mean_over_time": lambda keys, t, walk: MeanOverTime(),
-    "linear": lambda keys, t, walk: nn.Identity(),
-    "relu": lambda keys, t, walk: nn.ReLU(),
     "leaky_relu": lambda keys, t, walk: nn.LeakyReLU(float(keys.get("slope", 0.01))),
-    "tanh": lambda keys, t, walk: nn.Tanh(),
     "hard_tanh": make_hard_tanh,
-    "sigmoid": lambda keys, t, walk: nn.Sigmoid(),
     "gelu": lambda keys, t, walk: nn.GELU(approximate="tanh"),
     "softmax": lambda keys, t, walk: nn.Softmax(2 if len(walk.shape) == 2 else 1),
+    **{kind: make_elementwise(module) for kind, module in ELEMENTWISE.items()},
 }
 
 ENDS_ORDER = ("dense", "reshape")  # their outputs are at the same places in both

@@ -13,6 +13,7 @@ from .errors import Invalid
 from .program import plain
 from .safetensors import write, write_whole
 from .torch_layers import (
+    ELEMENTWISE,
     GRU,
     LSTM,
     ChannelLayerNorm,
@@ -171,6 +172,10 @@ def save_softmax(m: nn.Softmax, walk: Walk) -> Layer:
     return {"kind": "softmax"}, {}
 
 
+def save_elementwise(kind: str) -> Callable[[Any, Walk], Layer]:
+    return lambda m, walk: ({"kind": kind}, {})
+
+
 # The first class that a module is of.
 SAVERS: List[Tuple[Type[nn.Module], Callable[[Any, Walk], Layer]]] = [
     (nn.Linear, save_linear),
@@ -189,15 +194,12 @@ SAVERS: List[Tuple[Type[nn.Module], Callable[[Any, Walk], Layer]]] = [
     (nn.LSTM, lambda m, walk: recurrent("lstm", m)),
     (nn.GRU, lambda m, walk: recurrent("gru", m)),
     (MeanOverTime, lambda m, walk: ({"kind": "mean_over_time"}, {})),
-    (nn.Identity, lambda m, walk: ({"kind": "linear"}, {})),
-    (nn.ReLU, lambda m, walk: ({"kind": "relu"}, {})),
     (nn.LeakyReLU, lambda m, walk: ({"kind": "leaky_relu", "slope": m.negative_slope}, {})),
-    (nn.Tanh, lambda m, walk: ({"kind": "tanh"}, {})),
     (nn.Hardtanh, save_hardtanh),
     (SlopedHardtanh, lambda m, walk: ({"kind": "hard_tanh", "slope": m.slope}, {})),
-    (nn.Sigmoid, lambda m, walk: ({"kind": "sigmoid"}, {})),
     (nn.GELU, save_gelu),
     (nn.Softmax, save_softmax),
+    *((module, save_elementwise(kind)) for kind, module in ELEMENTWISE.items()),
 ]
 
 

@@ -169,6 +169,7 @@ NEW
     mkdir page docs
     echo '/* a wish */' >page/new.js
     echo 'The doors.' >docs/new.md
+    echo 'struct victim;' >tests/unit/nn/test_other.c
     run "$ROOT/tests/check-names" .
     echo "$output"
     [ "$status" -eq 1 ]
@@ -177,7 +178,8 @@ NEW
     [[ "$output" == *'a unit test that is named after no module of its room: tests/unit/nn/test_one.c'* ]]
     [ "$(grep 'has a plain word' <<<"$output" | sort)" = './README.md:1: "stranger" has a plain word: unauthenticated client
 docs/new.md:1: "door" has a plain word: access, admission, entry
-page/new.js:1: "wish" has a plain word: request' ]
+page/new.js:1: "wish" has a plain word: request
+tests/unit/nn/test_other.c:1: "victim" has a plain word: the node, the process' ]
 }
 
 @test "docs/reference is what the programs say" {

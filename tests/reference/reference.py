@@ -5,13 +5,18 @@ a test's bound only covers our own rounding. Layouts are ours: images channels l
 (rows, columns, channels, filters), recurrent weights (in, gates x units); they are turned into PyTorch's here.
 """
 import json
+import os
 import struct
+import sys
 import zlib
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
+from psgd.torch_layers import ELEMENTWISE  # noqa: E402
 
 STATE = ("running_mean", "running_var")
 
@@ -120,14 +125,15 @@ def channels_last(x):
     return x.permute(0, 2, 3, 1)
 
 
+def elementwise(module):
+    return lambda x, layer: module()(x)
+
+
 # Layers of no parameters that keep the shape: layers.py makes the cases of each.
 ACTIVATIONS = {
-    "linear": lambda x, layer: x,
-    "relu": lambda x, layer: F.relu(x),
+    **{kind: elementwise(module) for kind, module in ELEMENTWISE.items()},
     "leaky_relu": lambda x, layer: F.leaky_relu(x, layer.get("slope", 0.01)),
-    "tanh": lambda x, layer: torch.tanh(x),
     "hard_tanh": lambda x, layer: F.hardtanh(x) + layer.get("slope", 0) * (x - F.hardtanh(x)),
-    "sigmoid": lambda x, layer: torch.sigmoid(x),
     "gelu": lambda x, layer: F.gelu(x, approximate="tanh"),
     "softmax": lambda x, layer: F.softmax(x, -1),
 }
