@@ -12,7 +12,7 @@ ends_with() { # ends_with STATUS COMMAND...: its messages are in $output
     [ "$status" -eq "$expected" ]
 }
 
-@test "why names the node that ended first, what is kept and what to do, also without its agents" {
+@test "why names the node that ended first, the files that are kept and the next command, also without its agents" {
     start_agents 2
     long_job -o result >submit.out 2>&1 3>&- &
     local job=$! id
@@ -33,7 +33,7 @@ ends_with() { # ends_with STATUS COMMAND...: its messages are in $output
     diff live from_folder
 }
 
-@test "why of a running job whose agents do not answer says that it may still run" {
+@test "why reports of a running job whose agents do not answer that it may still run" {
     start_agents 1
     "$SUBMIT" --node_count 1 --epochs 100000 --record-every 1000 --detach -o result >id 2>/dev/null
     why_of >live
@@ -59,7 +59,7 @@ ends_with() { # ends_with STATUS COMMAND...: its messages are in $output
     [ "$(jq -c '[.settings.epochs, .settings.learn_rate, .settings.seed]' third/run.json)" = '[1,0.002,7]' ]
 }
 
-@test "rerun refuses what is no parameter of a job" {
+@test "rerun refuses a name that is not a parameter of a job" {
     start_agents 1
     "$SUBMIT" --node_count 1 --epochs 1 --dataset "$FEW" -o first >/dev/null 2>&1
     ends_with 2 "$SUBMIT" rerun --set epoch=2
@@ -70,7 +70,7 @@ ends_with() { # ends_with STATUS COMMAND...: its messages are in $output
     ends_with 6 "$SUBMIT" rerun j-nosuchjob
 }
 
-@test "of a job that its agent has removed, it is said when and why" {
+@test "of a job that its agent has removed, time and reason are printed" {
     start_agent 0 --keep 1
     write_workers 1
     local id n

@@ -50,7 +50,7 @@ read_back() { # read_back RUN EVENTS MLRUNS
     [ -s "$(echo ../out/tensorboard/worker-0/*)" ]
 }
 
-@test "a simulation's curves are written, and what cannot be is said" {
+@test "a simulation's curves are written, and what cannot be written is named" {
     "$SUBMIT" simulate --codec fedavg --node_count 3 --epochs 2 --dataset digits:train=2560,test=200 -o out --tensorboard --mlflow mlruns
     read_back out out/tensorboard mlruns
     [ "$(cat mlruns/*/*/metrics/eval/loss/worker-2 | wc -l)" -eq 2 ]

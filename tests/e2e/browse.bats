@@ -162,7 +162,7 @@ test_live() { [ "$(get /api/jobs | jq '[.jobs[] | select(.can_cancel and .state 
     jq -e '.files[] | select(.name == "report.html")' big/run.json
 }
 
-@test "a folder that somebody else has written cannot harm the page" {
+@test "a result folder with hostile contents cannot harm the page" {
     mkdir -p evil/records evil/logs evil/codec
     cat >evil/run.json <<'EOT'
 {"id": "j-evil", "name": "</script><script>alert(1)</script>", "state": "<b>", "settings": {"codec": 7, "epochs": 1e999},
@@ -186,7 +186,7 @@ EOT
     [ "$(grep -cF 'alert(1)</script>' evil/report.html)" -eq 0 ]
 }
 
-@test "browse says what is wrong with a folder, a list of agents or a port" {
+@test "browse names the fault of a folder, of a list of agents, or of a port" {
     run "$SUBMIT" browse --no-open nowhere
     [ "$status" -eq 1 ] || [ "$status" -eq 6 ]
     [[ "$output" == *"nowhere: No such file or directory"* ]]

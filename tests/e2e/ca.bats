@@ -102,7 +102,7 @@ here=('ip_address = "127.0.0.1"' tls_www_server)
     refused "has another key than the list of workers names" --workers pinned.json --node_count 1 --ca ca.pem --token-file token
 }
 
-@test "a client's certificate that is not valid is refused in words, and so is none" {
+@test "a client without a certificate, or with an invalid one, is refused with the reason" {
     needs_certtool
     local n
     make_ca ca

@@ -182,7 +182,7 @@ page/new.js:1: "wish" has a plain word: request
 tests/unit/nn/test_other.c:1: "victim" has a plain word: the node, the process' ]
 }
 
-@test "docs/reference is what the programs say" {
+@test "docs/reference is what the programs print" {
     check check-reference
 }
 

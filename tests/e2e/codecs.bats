@@ -211,7 +211,7 @@ load lib
 }
 
 # bats test_tags=long
-@test "a name of Parallel-SGD stands for a rule with options, which others that are given replace" {
+@test "a name of Parallel-SGD is a rule with options, and options on the command line replace them" {
     start_agents 2
     start_agent 2
     write_workers 2 1
@@ -315,7 +315,7 @@ fails() {
     fails half.so equal '2 workers: workers end different: parameter 50 is '
 }
 
-@test "what an event rule may do when is checked, each misunderstanding with its error" {
+@test "an event rule is checked for calls at the wrong time, each with its error" {
     "$SUBMIT" codecs test "$BUILD/tests/codecs/broken_events.so" --mutations 10000
     fails broken_events.so:what=wait ends 'on_grad is called, although on_message has returned CODEC_WAIT'
     fails broken_events.so:what=grads ends 'its on_message writes to grads while on_grad does not wait'

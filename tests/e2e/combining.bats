@@ -282,7 +282,7 @@ C
     done
 }
 
-@test "what a path, a draw or an aggregate cannot do is refused when the job is checked, with a sentence" {
+@test "an impossible path, draw or aggregate is refused with the reason when the job is checked" {
     start_agents 5
     no() { # no SENTENCE OPTION...
         run "$SUBMIT" validate --node_count "${nodes:-4}" "${PART[@]}" "${@:2}"

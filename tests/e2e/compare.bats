@@ -113,7 +113,7 @@ for wrong in {"epoch": 2}, {"epochs": 0}, {"epochs": "2"}, {"sync": "both"}, {"n
 END
 }
 
-@test "a sweep goes on where it was killed, and tells of runs that failed" {
+@test "a sweep continues where it was killed, and lists the runs that failed" {
     # A wrong combination ends the sweep before the first run, and leaves nothing.
     run "$SUBMIT" sweep --simulate --set codec=fedavg,allreduce --node_count 2 --local-steps 20 -o swept
     [ "$status" -eq 6 ]
@@ -187,7 +187,7 @@ code: DISK_FULL" ]]
 
 files_on_disk() { "${ON_DISK[@]}" find "$T/disk" -type f ! -name '*.log' -exec sha256sum {} +; }
 
-@test "a full disk: report, note, plot and sweep say so, and leave no half file" {
+@test "on a full disk report, note, plot and sweep fail with that reason, and leave no partial file" {
     local sweep=(sweep -q --simulate --set seed=1 --codec fedavg --node_count 2 --epochs 1 --model softmax --dataset "$FEW")
     make_disk 4m "$T/disk"
     "${ON_DISK[@]}" env -C "$T/disk" "$SUBMIT" "${sweep[@]}" -o swept
@@ -207,7 +207,7 @@ files_on_disk() { "${ON_DISK[@]}" find "$T/disk" -type f ! -name '*.log' -exec s
     [ "$status" -eq 6 ]
 }
 
-@test "a file of results is whole or not there: what cannot be written leaves no part, and an earlier one as it was" {
+@test "a file of results is written whole or not at all, and an earlier one is kept if that fails" {
     local job=(--codec plain --node_count 1 --epochs 1 --model softmax --batch_size 16 --dataset "digits:train=48,test=16")
     # No file may have more than 200 kB: report.html has more.
     run bash -c "ulimit -f 200; \"\$@\"" - "$SUBMIT" simulate -q "${job[@]}" -o small

@@ -31,7 +31,7 @@ PYTHON
     rm listens
 }
 
-@test "agents that can be used: status 0, and what a job has there" {
+@test "usable agents: status 0, and a list of what a job has there" {
     start_agents 2
     within 60 has_engine 0
     within 60 has_engine 1
@@ -69,7 +69,7 @@ has_engine() { api "$1" GET /v1/agent | jq -e .runner.engine; }
     [ "$status" -eq 6 ]
 }
 
-@test "an agent that cannot be used is said in one sentence, each for its own reason" {
+@test "each agent that cannot be used is reported in one sentence with the reason" {
     start_agents 4
     # 0 can be used; 1 is dead; 2 gets a wrong token; 3 is of an older version; 4 is another program; 5 was not joined.
     end_agent 1

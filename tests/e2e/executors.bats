@@ -75,7 +75,7 @@ execute() {
     [[ "$output" == *"codec word_count (SHA-256 "*") is neither built into this agent nor on its list"* ]]
 }
 
-@test "what cannot run is refused in a sentence before any agent is asked" {
+@test "an executor's job that cannot run is refused with the reason before any request to an agent" {
     echo '{"Worker":["127.0.0.1:1","127.0.0.1:2"]}' >worker.json
     local hello=$ROOT/examples/executors/hello.c
     mkdir empty
@@ -105,7 +105,7 @@ EOT
 }
 
 # bats test_tags=long
-@test "each way in which an executor ends its node is a sentence and a status, and none is a success" {
+@test "each way in which an executor ends its node has a message and an exit status, and none is a success" {
     start_agents 2
     while IFS='|' read -r way text; do
         execute "out-$way" "$ROOT/tests/executors/ends.c" --round-timeout 4 -- "$way"

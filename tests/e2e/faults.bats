@@ -472,7 +472,7 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
     rm -r next && serves_the_next_job
 }
 
-@test "a node whose agent was paused is told to end when the agent responds, and its log is fetched to the end" {
+@test "a node whose agent was paused is ended when the agent responds, and its log is fetched to the end" {
     start_agents 2
     paced_plain >paced.c
     long_job -q --codec paced.c --psgd asgd --on-node-loss continue --detach -o out # by itself node 1 would continue

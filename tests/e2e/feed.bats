@@ -5,7 +5,7 @@ load lib
 # rows N: rows of train.csv of node N in result folder out.
 rows() { awk -F, -v node="$1" 'NR > 1 && $2 == node' out/records/train.csv; }
 
-@test "each mini-batch is computed once, and a worker that stands still leaves its share to the others" {
+@test "each mini-batch is computed once, and the others compute the share of a worker that is stopped" {
     start_agents 4
     write_workers 3 1
     mkdir -p "$T/gate"

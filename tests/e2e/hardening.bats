@@ -111,7 +111,7 @@ C
     done < <(codecs)
 }
 
-@test "the options of whoever builds psgd win, and none of ours adds a warning" {
+@test "options on make's command line override those of the Makefile, which add no warning" {
     run env -u MAKEFLAGS -u MAKELEVEL make -n V=1 -C "$ROOT" BUILD="$T/build" CFLAGS='-O0 -fno-stack-protector' \
         LDFLAGS=-Wl,-z,lazy "$T/build/agent" "$T/build/codecs/plain.so"
     [ "$status" -eq 0 ]

@@ -45,7 +45,7 @@ BATS
     [ -z "$(pgrep -f "sleep $$8640[123]")" ]
 }
 
-@test "long tests are left out, and their number is printed, unless they are asked for" {
+@test "without LONG=1 long tests are left out, and their number is printed" {
     cat >some.bats <<'BATS'
 @case "a short one" { true; }
 # case_tags=long
@@ -138,7 +138,7 @@ MAKE
     [ "${lines[-1]}" = "0 passed, 1 failed, 0 skipped" ]
 }
 
-@test "a limit of progress ends what stands still, and not what takes long" {
+@test "a limit of progress ends a command without output, and not one that takes long" {
     run "$TOOLS/reap" -g grows 5 bash -c 'for i in 1 2 3 4 5 6 7 8; do read -rt 1 <> <(:); echo $i >>grows; done'
     [ "$status" -eq 0 ]
     run "$TOOLS/reap" -g grows 3 sleep 86407

@@ -182,7 +182,7 @@ PY
     [[ $log != *"PRIVATE KEY"* ]]
 }
 
-@test "where /proc hides an agent's own processes, a job fails in a sentence that says so" {
+@test "where /proc hides an agent's own processes, a job fails with that reason" {
     [ "$(id -u)" -eq 0 ] || skip "this needs root"
     setup_hostile
     be_a_user

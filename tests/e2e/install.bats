@@ -128,7 +128,7 @@ job_submit $version at $T/tree/usr/bin/job_submit" ]
     stop_agents
 }
 
-@test "the service may do what an agent and its nodes do, and little else" {
+@test "the service has the permissions that an agent and its nodes need, and few others" {
     command -v systemd-analyze >/dev/null || skip "no systemd"
     local unit=$T/psgd-agent.service
     sed "s|@BINDIR@|$BUILD|; s|psgd-agent --dir|agent --dir|; s|@DOCDIR@|/usr/share/doc/psgd|; /^Documentation/d" \

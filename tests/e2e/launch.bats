@@ -38,7 +38,7 @@ is_quiet() { # is_quiet ADDRESS...: nothing listens there
     is_quiet "$PS" "$CHIEF" "$OTHER"
 }
 
-@test "a task that is stopped ends the job, and every other task with a status that says so" {
+@test "a task that is stopped ends the job, and every other task has an exit status of that" {
     choose_hosts
     local hosts=(--worker_hosts "$CHIEF,$OTHER") code=0
     launch ann --job_name worker --task_index 1 "${hosts[@]}" 2>worker.log 3>&- &
@@ -71,7 +71,7 @@ is_quiet() { # is_quiet ADDRESS...: nothing listens there
     is_quiet "$CHIEF" "$OTHER"
 }
 
-@test "a task says why its agent does not start, and how long it has waited in vain" {
+@test "a task prints why its agent does not start, and how long it has waited" {
     choose_hosts
     PORTS[0]=${CHIEF#*:}
     start_agent 0

@@ -156,7 +156,7 @@ PY
 }
 
 # bats test_tags=long
-@test "fedavg with one parameter server and with three gives the same result as without" {
+@test "fedavg has the same result with one parameter server, with three, and without" {
     start_agents 5
     write_workers 2
     "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 -o none

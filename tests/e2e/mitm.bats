@@ -25,7 +25,7 @@ train() { "$SUBMIT" -q --codec plain --node_count 1 --model softmax --dataset di
     done
 }
 
-@test "a token alone leads through a tunnel at any local port, but to nobody else" {
+@test "with its token an agent is reached through a tunnel at any local port, and a client without it is refused" {
     start_agents 1
     another_key
     cp agent0/token copied
@@ -61,7 +61,7 @@ train() { "$SUBMIT" -q --codec plain --node_count 1 --model softmax --dataset di
     done
 }
 
-@test "who stands between a user and an agent learns neither code nor token" {
+@test "a machine between a user and an agent reads neither code nor token" {
     start_agents 1
     another_key
     local invitation kind pin

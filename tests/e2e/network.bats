@@ -182,7 +182,7 @@ between() {
 }
 apart_again() { "${WORLD[@]}" nft delete table ip attack; }
 
-@test "a machine between a user and an agent learns nothing, and cannot pass for either" {
+@test "a machine between a user and an agent reads nothing, and can impersonate neither" {
     make_network
     another_key
     if ! between 1 2>/dev/null; then skip "redirection needs nftables"; fi
@@ -236,7 +236,7 @@ while s.recv(65536):
     [ "$(find agent0/jobs -maxdepth 1 -name 'j-*' | wc -l)" -eq "$n" ]
 }
 
-@test "three machines with one token that was copied, and nobody joined" {
+@test "three machines share a copied token, without a join" {
     make_network
     local n began=$SECONDS
     ln -s "$BUILD" build

@@ -58,7 +58,7 @@ made() { python3 "$ROOT/tests/e2e/page.py" - "$@"; }
     end_pages
 }
 
-@test "every view passes axe in light and dark, can be used by keys, shows hostile names as text; report.html asks nobody" {
+@test "every view passes axe in light and dark, can be used by keys, shows hostile names as text; report.html sends no request" {
     has_browser
     made results logs/hostile j-hostile0001 j-other00001
     (cd logs && "$SUBMIT" report hostile)

@@ -56,7 +56,7 @@ simulate() {
     [[ "$output" == *placement* ]]
 }
 
-@test "what whole tensors cannot be placed on is refused before anything is shipped" {
+@test "more servers than whole tensors are refused before anything is shipped" {
     echo '{"PS": ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"], "Worker": ["127.0.0.1:4"]}' >worker.json
     run "$SUBMIT" --codec ps --model softmax --placement round_robin
     [ "$status" -eq 6 ]

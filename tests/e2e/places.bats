@@ -59,7 +59,7 @@ runs_without_inotify() { # runs_without_inotify WHAT LIMIT
     runs_without_inotify watch watches
 }
 
-@test "a program that may open too few files says so, and what raises the limit" {
+@test "a program whose limit of open files is too low names the limit, and how to raise it" {
     local says='Too many open files: this process may have [0-9]+ open files: ulimit -n, or LimitNOFILE= of a systemd unit, raises that'
     # By numbers: those that bats has open count too.
     few() { limited bash -c 'for fd in $(seq 3 40); do eval "exec $fd>&-"; done; ulimit -n "$0" && exec "$@"' "$@"; }
@@ -155,7 +155,7 @@ group_of() {
     grep -q '^memory: 0.000.* GB, .* for the model and its optimizer, .* for exchanges$' out/logs/worker-0.log
 }
 
-@test "an agent with two slots runs two jobs at a time, and tells both" {
+@test "an agent with two slots runs two jobs at a time, and reports both" {
     start_agent 0 --slots 2
     write_workers 1
     gated fedavg

@@ -30,7 +30,7 @@ last() {
     [ "$(awk '$1 == "loss" { print $2 }' other)" = "$(last out loss)" ]
 }
 
-@test "predict refuses what is no model, and data that a model does not fit" {
+@test "predict refuses a file that is not a model, and data that the model does not fit" {
     start_agents 1
     "$SUBMIT" --codec plain --epochs 1 --model softmax -o out
     run "$SUBMIT" predict out --dataset simlin

@@ -167,7 +167,7 @@ ended_well() { [ "$(jq -r '.state, .is_complete' "$1/run.json" 2>/dev/null | pas
 }
 
 # bats test_tags=long
-@test "an agent that was replaced in vain is asked again, and goes on" {
+@test "an agent whose replacement failed is used again, and its node continues" {
     start_agent 0
     start_agent 1
     PORTS[2]=$(free_port) # of an agent that is never there
@@ -181,7 +181,7 @@ ended_well() { [ "$(jq -r '.state, .is_complete' "$1/run.json" 2>/dev/null | pas
     [ "$(jq -r '.state, .attempt, (.nodes[1].address)' out/run.json | paste -sd' ')" = "succeeded 2 127.0.0.1:${PORTS[1]}" ]
 }
 
-@test "an attempt that cannot be started leaves the results of the one before, and says what is missing" {
+@test "an attempt that cannot be started leaves the results of the one before, and job_submit names what is missing" {
     start_three
     begin out --workers worker.json --checkpoint-every 1 --retries 3
     lose 1
@@ -193,7 +193,7 @@ ended_well() { [ "$(jq -r '.state, .is_complete' "$1/run.json" 2>/dev/null | pas
     [ ! -e out/attempts ]
 }
 
-@test "a failure that another attempt would meet again is not retried, and an unknown reason is refused" {
+@test "a failure that would occur again is not retried, and an unknown reason is refused" {
     start_three
     run "$SUBMIT" --workers worker.json "${job[@]}" --dataset "$FEW" --epochs 1 --codec "$BUILD/tests/codecs/crash.so" --retries 5 -o failed
     [ "$status" -ne 0 ]

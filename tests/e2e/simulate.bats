@@ -86,7 +86,7 @@ simulated() {
     cmp out/model/final.safetensors again/model/final.safetensors
 }
 
-@test "the measurements of a simulation can be given to the next one" {
+@test "a simulation can take its measurements from an earlier one" {
     local job=(--codec allreduce --node_count 2 --model softmax --epochs 1 --link "any,0s" --processors 2 --dataset "$FEW")
     "$SUBMIT" simulate -q "${job[@]}" -o measured
     jq .facts.simulation.result measured/run.json >result.json
@@ -473,7 +473,7 @@ for folder in "gossip", "plain", "downpour", "fedavg", "ndc":
 PY
 }
 
-@test "a rule with servers sends as many bytes as its costs say" {
+@test "a rule with servers sends as many bytes as its declared costs" {
     python3 - "$SUBMIT" <<'PY'
 import csv, json, re, subprocess, sys
 N, S = 1000, 2

@@ -60,7 +60,7 @@ is_ahead() { [ -e "agent$1/jobs/$(only_job "$1")/run/is-ahead" ]; }
     cmp <(cut -d, -f2-7 servers/records/eval.csv) <(cut -d, -f2-7 plain/records/eval.csv)
 }
 
-@test "a worker that is slower than twice the median is said to be a straggler" {
+@test "a worker that takes more than twice the median is reported as a straggler" {
     start_agents 3
     cat >late.c <<'C'
 #include <time.h>

@@ -75,7 +75,7 @@ CODEC
     [ -z "$(find agent0/jobs -name 'now*')" ]
 }
 
-@test "a server's model is there where the server has it; else the answer says who has" {
+@test "the model of a job with servers is at the node that holds it, which the answer of another node names" {
     start_agents 4
     write_workers 2 1
     long_job --codec ps --psgd asgd --model softmax --detach -o asgd
@@ -105,7 +105,7 @@ CODEC
 
 has_tmpfile() { readlink "/proc/$1"/fd/* | grep -qF "$2/"; } # has_tmpfile PID FOLDER: it has a file open there
 
-@test "a node that takes no step, or is not running, is said to have no model now" {
+@test "of a node that takes no step, or is not running, there is no model to fetch" {
     start_agents 2
     gated plain
     long_job -q --codec gated.c --model softmax --detach -o gated >id

@@ -56,14 +56,14 @@ kills() {
 @test "the submitter is killed: its job goes on or ends, and no file or slot is left" { kills submitter 5; }
 
 # bats test_tags=long
-@test "the power fails: an agent that is started on what is left has what it acknowledged" {
+@test "the power fails: an agent that is started on the files that are left has everything that it acknowledged" {
     mkdir power
     limited python3 "$ROOT/tests/soak/power.py" "$BUILD" "$T/power" "$T/report.json" --sample 40
     [ "$(jq .moments report.json)" -eq 40 ]
     [ "$(jq '.violations | length' report.json)" -eq 0 ]
 }
 
-@test "calls of an agent, of a runner and of job_submit fail: nothing acknowledged is lost, and nobody hangs" {
+@test "calls of an agent, of a runner and of job_submit fail: nothing acknowledged is lost, and no program hangs" {
     local seconds=5 # for those that are drawn first
     ! is_long || seconds=25
     mkdir faults

@@ -60,7 +60,7 @@ steps() { jq -c '[.nodes[] | select(.role == "worker") | .steps]' "$1/run.json";
     [[ "$output" == *"epoch 1 is reached already"* ]]
 }
 
-@test "a number of steps that is none is refused before agents are asked" {
+@test "a number of steps that is not positive is refused before any request to an agent" {
     local value
     for value in -1 1.5 many 2000000000; do
         run "$SUBMIT" --max-steps=$value -o out
@@ -154,7 +154,7 @@ PY
     jq -e '.state == "succeeded" and .stopped.reason == "codec"' asgd/run.json
 }
 
-@test "an end by evaluations that cannot be is refused before agents are asked" {
+@test "an impossible end by evaluations is refused before any request to an agent" {
     local value
     echo '{"Worker": ["127.0.0.1:1"]}' >worker.json
     for value in target-accuracy=1.5 target-accuracy=-0.1 target-accuracy=best patience=-1 patience=2.5; do

@@ -52,7 +52,7 @@ lie() {
 # said OUT TEXT: the end of the node in these results.
 said() { jq -r 'select(.event == "end").message' "$1/events.jsonl" | tee /dev/stderr | grep -qx "$2"; }
 
-@test "the agent says what a success did: all steps, those left to a resumed job, or as many as its codec asked for" {
+@test "the agent reports the steps of a successful node: all, those left to a resumed job, or those that its codec requested" {
     start_agent 0
     write_workers 1
     local one=(--workers worker.json --node_count 1 --model softmax --batch_size 10 --record-every 7)

@@ -18,7 +18,7 @@ plain_build_only() {
     [[ "$output" == *"are clean"* ]]
 }
 
-@test "make knows the outputs of a changed header, whatever the name of the build folder" {
+@test "make rebuilds the outputs of a changed header, whatever the name of the build folder" {
     for name in "$BUILD" "$(realpath --relative-to="$ROOT" "$BUILD")"; do
         run env -u MAKEFLAGS make -n V=1 -C "$ROOT" BUILD="$name" -W submit/codecs/codec_find.h
         echo "$name: $output"

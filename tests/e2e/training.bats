@@ -265,7 +265,7 @@ rows_that_overflow() { # rows_that_overflow PART OF...
     OVERFLOWING=(--codec plain --dataset csv:target=t --data table.csv --partition column:part --model lin.json --batch_size 4 --max-steps 2)
 }
 
-@test "an infinite gradient of a finite loss is told of the node that computed it, also where its sum takes its place" {
+@test "an infinite gradient of a finite loss is reported with the node that computed it, also where the sum replaces it" {
     start_three_machines
     blamed() { # blamed NODE OPTION...
         local said="node $1, epoch 1, step 1: the gradient of layer0.dense.weight is not finite"
@@ -288,7 +288,7 @@ rows_that_overflow() { # rows_that_overflow PART OF...
     blamed 1 --node_count 2 --local-path off
 }
 
-@test "in a simulation, too, an infinite gradient of a finite loss is told of the node that computed it" {
+@test "in a simulation, too, an infinite gradient of a finite loss is reported with the node that computed it" {
     rows_that_overflow b a b c
     local way said
     while IFS='|' read -r way said; do
@@ -306,7 +306,7 @@ rows_that_overflow() { # rows_that_overflow PART OF...
 EOF
 }
 
-@test "a gradient that is not finite is not told as after the exchange in a local step, without peers, or where it is the own one" {
+@test "a gradient that is not finite is reported as the node's own in a local step, without peers, and where it is the own one" {
     echo '{"version":1,"name":"lin","input":[1],"layers":[{"kind":"dense","units":1,"init":"zeros"}],"loss":"mse"}' >lin.json
     { echo x,t; for _ in $(seq 40); do echo 1e20,1e19; done; } >table.csv # a loss of 1e38, a gradient of -2e39
     told() { # told SENTENCE OPTION...

@@ -20,7 +20,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     api 0 "${@:2}"
 }
 
-@test "a token allows what its scope says, and a refusal names both scopes" {
+@test "a token allows the requests of its scope, and a refusal names both scopes" {
     start_agents 1
     give reader --scope read
     give bob

@@ -156,7 +156,7 @@ reports() {
     "$SUBMIT" simulate -q --codec plain --gradients 10 --node_count 2 --allreduce ring -o ring
 }
 
-@test "a job that the rule refuses when it is opened, before an agent is asked" {
+@test "a job that the rule's open() refuses is refused before any request to an agent" {
     echo '{"PS":"127.0.0.1:3","Worker":["127.0.0.1:1","127.0.0.1:2"]}' >worker.json
     local asgd=(--node_count 2 --parallel_sgd asgd)
     refused 6 "backups=2 leave no gradient" --codec sync_replicas:backups=2 "${asgd[@]}" --dataset "$FEW" --model softmax
@@ -300,7 +300,7 @@ while True:
     refused 6 "error: ../: is a folder, expected a file" --codec ../ --node_count 2
 }
 
-@test "a missing or full folder for temporary files is not blamed on a codec" {
+@test "a missing or full folder for temporary files is reported as such, and not as a fault of the codec" {
     listed
     printf '#include "codec.h"\nint x;\n' >some.c
     TMPDIR=$T/nowhere refused 6 "$T/nowhere/psgd-" --codec some.c --node_count 2
@@ -370,7 +370,7 @@ PY
     [[ "$output" == *"235211"* ]]
 }
 
-@test "a file for a data set that reads none" {
+@test "a file is refused for a data set that is generated" {
     listed
     refused 2 "--data t.csv: data set digits is generated and reads no file" --codec plain --node_count 2 --data t.csv
     [[ "$output" == *"--dataset"* ]]
@@ -459,7 +459,7 @@ PY
     fi
 }
 
-@test "an agent whose log nobody reads goes on" {
+@test "an agent continues while no process reads its log" {
     : >>"$T/agent0.log"
     mkfifo log
     exec 7<>log # a reader that never reads

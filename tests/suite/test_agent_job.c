@@ -243,7 +243,7 @@ TEST(a_waiting_job_shows_its_place_in_the_queue)
     fixture_close(&f);
 }
 
-TEST(a_draining_agent_ends_what_runs_and_keeps_the_queue)
+TEST(a_draining_agent_finishes_running_jobs_and_keeps_the_queue)
 {
     struct fixture f = {0};
 
@@ -433,7 +433,7 @@ int main(void)
         cmocka_unit_test(the_time_limit_ends_a_job_as_failed),
         cmocka_unit_test(a_busy_agent_queues_or_refuses),
         cmocka_unit_test(a_waiting_job_shows_its_place_in_the_queue),
-        cmocka_unit_test(a_draining_agent_ends_what_runs_and_keeps_the_queue),
+        cmocka_unit_test(a_draining_agent_finishes_running_jobs_and_keeps_the_queue),
         cmocka_unit_test(a_job_with_more_nodes_than_a_process_can_connect_to_is_refused),
         cmocka_unit_test(cancel_works_from_every_state),
         cmocka_unit_test(kept_ended_jobs_hold_no_descriptor_and_still_serve_their_events),

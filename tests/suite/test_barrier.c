@@ -164,7 +164,7 @@ TEST(a_worker_waits_until_all_have_completed_the_epoch)
     cluster_close(&b.c);
 }
 
-TEST(a_worker_that_has_ended_holds_up_nobody_and_gets_the_result_last)
+TEST(no_node_waits_for_a_worker_that_has_ended_and_it_gets_the_result_last)
 {
     struct bench b;
 
@@ -242,7 +242,7 @@ static bool is_told(struct bench *b)
     return n == 1;
 }
 
-TEST(those_that_wait_are_told_that_the_others_compute_and_else_the_silent_one_is_named)
+TEST(waiting_nodes_learn_which_nodes_compute_and_name_the_silent_one)
 {
     struct bench b;
     struct err e = {0};
@@ -279,7 +279,7 @@ TEST(those_that_wait_are_told_that_the_others_compute_and_else_the_silent_one_is
     cluster_close(&b.c);
 }
 
-TEST(a_job_that_goes_on_drops_the_silent_one_while_others_wait)
+TEST(a_job_that_continues_drops_the_silent_node_while_others_wait)
 {
     struct bench b;
 
@@ -310,7 +310,7 @@ static double staleness(struct bench *b)
     return b->c.nodes[SERVER].record.value;
 }
 
-TEST(what_is_saved_at_a_barrier_is_one_state_of_all_nodes)
+TEST(a_checkpoint_at_a_barrier_is_one_state_of_all_nodes)
 {
     struct bench b, rest;
     const char *folder = unit_folder();
@@ -366,7 +366,7 @@ static int forge(struct bench *b, int slot, const struct forged *f, struct err *
     return exchange_on_event(b->c.nodes[slot].x, &ev, e);
 }
 
-TEST(a_barrier_that_no_honest_node_sends_is_refused)
+TEST(a_barrier_that_a_correct_node_never_sends_is_refused)
 {
     static const struct forged to_server[] = {
         {{.peer = 0, .index = BARRIER_EPOCH, .round = 4}, 0}, /* it waits already */
@@ -441,12 +441,12 @@ int main(void)
         cmocka_unit_test(every_worker_ends_with_the_servers_parameters),
         cmocka_unit_test(workers_keep_their_own_where_the_servers_hold_no_model),
         cmocka_unit_test(a_worker_waits_until_all_have_completed_the_epoch),
-        cmocka_unit_test(a_worker_that_has_ended_holds_up_nobody_and_gets_the_result_last),
+        cmocka_unit_test(no_node_waits_for_a_worker_that_has_ended_and_it_gets_the_result_last),
         cmocka_unit_test(a_worker_that_is_lost_at_a_barrier_ends_the_job_or_is_no_longer_waited_for),
-        cmocka_unit_test(those_that_wait_are_told_that_the_others_compute_and_else_the_silent_one_is_named),
-        cmocka_unit_test(a_job_that_goes_on_drops_the_silent_one_while_others_wait),
-        cmocka_unit_test(what_is_saved_at_a_barrier_is_one_state_of_all_nodes),
-        cmocka_unit_test(a_barrier_that_no_honest_node_sends_is_refused),
+        cmocka_unit_test(waiting_nodes_learn_which_nodes_compute_and_name_the_silent_one),
+        cmocka_unit_test(a_job_that_continues_drops_the_silent_node_while_others_wait),
+        cmocka_unit_test(a_checkpoint_at_a_barrier_is_one_state_of_all_nodes),
+        cmocka_unit_test(a_barrier_that_a_correct_node_never_sends_is_refused),
         cmocka_unit_test(a_synchronous_job_has_no_barriers),
     };
 

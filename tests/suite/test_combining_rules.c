@@ -378,7 +378,7 @@ TEST(doublesqueeze_matches_algorithm_1_with_both_residuals)
 }
 
 /* EF21-P: what servers send are the 5 largest of what their parameters differ from the workers'. */
-TEST(ps_sends_what_the_workers_lack)
+TEST(ps_sends_the_changes_that_the_workers_lack)
 {
     enum { WORKERS = 3 };
     struct cluster_config cfg = {.codec = "ps",
@@ -484,7 +484,7 @@ int main(void)
         cmocka_unit_test(fedpaq_in_asgd_with_one_worker_trains_alone),
         cmocka_unit_test(uncompressed_doublesqueeze_equals_plain_bit_for_bit),
         cmocka_unit_test(doublesqueeze_matches_algorithm_1_with_both_residuals),
-        cmocka_unit_test(ps_sends_what_the_workers_lack),
+        cmocka_unit_test(ps_sends_the_changes_that_the_workers_lack),
         cmocka_unit_test(fedavg_loses_nothing_that_a_reply_leaves_out),
         cmocka_unit_test(doublesqueeze_converges),
     };

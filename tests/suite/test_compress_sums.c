@@ -141,7 +141,7 @@ static void sum_halves(float *got, const char *chain, const float *v, size_t n, 
 
 /* Compared with sums in double precision. 40000 + 40000 is no number of half precision, 1e-9 is none either,
  * and the sum of 1,000 of 1e36 is no float: 33 are. */
-TEST(sums_of_halves_neither_overflow_nor_lose_what_is_small)
+TEST(sums_of_halves_do_not_overflow_and_keep_small_values)
 {
     static const float large[] = {40000, -40000, 1, 0.001f}, small[] = {1e-9f, -3e-9f, 1e-11f, 0},
                        largest[] = {1e36f, -1e36f, 3e35f, 0}, *const all[] = {large, small, largest};
@@ -203,7 +203,7 @@ TEST(a_sum_of_halves_with_nan_or_infinity_is_not_finite)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_of_halves_neither_overflow_nor_lose_what_is_small),
+        cmocka_unit_test(sums_of_halves_do_not_overflow_and_keep_small_values),
         cmocka_unit_test(a_vector_of_halves_has_a_common_exponent),
         cmocka_unit_test(a_sum_of_halves_with_nan_or_infinity_is_not_finite),
         cmocka_unit_test(items_that_can_be_added_are_rounded_after_each_addition),

@@ -450,7 +450,7 @@ static void assert_equal_copies(const struct cluster *c)
     }
 }
 
-TEST(servers_know_what_workers_have_with_every_chain_and_order_of_events)
+TEST(servers_track_the_parameters_of_workers_with_every_chain_and_order_of_events)
 {
     for (size_t r = 0; r < N_OF(with_differences); r++)
         for (size_t k = 1; k < N_OF(chains); k++) { /* the first is lossless */
@@ -593,7 +593,7 @@ int main(void)
         cmocka_unit_test(a_job_resumed_from_a_checkpoint_ends_with_the_same_bits),
         cmocka_unit_test(a_residual_is_saved_and_its_size_known_before_it_exists),
         cmocka_unit_test(each_layer_of_differences_by_layer_ends_with_the_bits_of_a_job_with_its_chain_alone),
-        cmocka_unit_test(servers_know_what_workers_have_with_every_chain_and_order_of_events),
+        cmocka_unit_test(servers_track_the_parameters_of_workers_with_every_chain_and_order_of_events),
         cmocka_unit_test(a_job_with_differences_resumed_from_a_checkpoint_ends_with_the_same_bits),
         cmocka_unit_test(a_checkpoint_without_the_copies_that_differences_need_is_refused),
         cmocka_unit_test(copies_are_counted_as_memory_and_in_checkpoints),

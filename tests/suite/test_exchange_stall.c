@@ -68,7 +68,7 @@ TEST(the_node_at_the_end_of_the_chain_is_named)
     cluster_close(&b.c);
 }
 
-TEST(what_a_node_said_long_ago_does_not_count)
+TEST(an_old_report_of_a_node_does_not_count)
 {
     struct bench b;
 
@@ -79,7 +79,7 @@ TEST(what_a_node_said_long_ago_does_not_count)
     cluster_close(&b.c);
 }
 
-TEST(where_nodes_wait_for_any_message_the_only_silent_one_is_named)
+TEST(where_nodes_wait_for_any_message_the_only_silent_node_is_named)
 {
     struct bench b;
 
@@ -147,7 +147,7 @@ static bool reads_word(struct bench *b, int w)
     return is_told;
 }
 
-TEST(every_peer_that_reads_is_told_what_a_node_waits_for)
+TEST(a_node_reports_what_it_waits_for_to_every_peer_that_reads)
 {
     struct bench b;
     struct err e = {0};
@@ -166,12 +166,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_node_at_the_end_of_the_chain_is_named),
-        cmocka_unit_test(what_a_node_said_long_ago_does_not_count),
-        cmocka_unit_test(where_nodes_wait_for_any_message_the_only_silent_one_is_named),
+        cmocka_unit_test(an_old_report_of_a_node_does_not_count),
+        cmocka_unit_test(where_nodes_wait_for_any_message_the_only_silent_node_is_named),
         cmocka_unit_test(a_node_ends_for_the_reason_of_the_first_that_gives_up),
         cmocka_unit_test(a_job_that_continues_without_lost_nodes_does_not_end_by_the_word_of_one),
         cmocka_unit_test(a_word_about_a_node_that_the_job_does_not_have_is_refused),
-        cmocka_unit_test(every_peer_that_reads_is_told_what_a_node_waits_for),
+        cmocka_unit_test(a_node_reports_what_it_waits_for_to_every_peer_that_reads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,7 @@ TEST(a_worker_does_not_wait_for_a_server_that_has_left)
     cluster_close(&c);
 }
 
-TEST(an_order_that_no_honest_node_sends_is_refused)
+TEST(an_order_that_a_correct_node_never_sends_is_refused)
 {
     static const struct {
         int slot;
@@ -189,7 +189,7 @@ TEST(an_answer_counts_once_and_nothing_comes_after_the_last)
 
 /* A worker is lost at any point: between its question and the answer, or with a mini-batch. The others get
  * all the rest, each one once. */
-TEST(a_lost_worker_takes_at_most_the_mini_batch_it_has_and_the_one_it_has_asked_for)
+TEST(a_lost_worker_takes_at_most_the_mini_batch_it_has_and_the_one_it_has_requested)
 {
     for (int at = 0; at < 12; at++) {
         struct mesh_event lost = {.kind = MESH_LOST, .head.peer = 1, .why = "a test"};
@@ -248,9 +248,9 @@ int main(void)
         cmocka_unit_test(each_mini_batch_is_given_out_once_and_in_order),
         cmocka_unit_test(a_worker_asks_while_it_computes_and_once),
         cmocka_unit_test(a_worker_does_not_wait_for_a_server_that_has_left),
-        cmocka_unit_test(an_order_that_no_honest_node_sends_is_refused),
+        cmocka_unit_test(an_order_that_a_correct_node_never_sends_is_refused),
         cmocka_unit_test(an_answer_counts_once_and_nothing_comes_after_the_last),
-        cmocka_unit_test(a_lost_worker_takes_at_most_the_mini_batch_it_has_and_the_one_it_has_asked_for),
+        cmocka_unit_test(a_lost_worker_takes_at_most_the_mini_batch_it_has_and_the_one_it_has_requested),
         cmocka_unit_test(a_worker_that_sends_a_wrong_order_is_lost_where_the_job_goes_on),
     };
 

@@ -189,7 +189,7 @@ TEST(no_request_of_the_matrix_succeeds_unless_every_condition_holds)
     fixture_close(&f);
 }
 
-TEST(a_byte_put_into_a_valid_request_does_not_change_what_it_is_read_as)
+TEST(a_byte_inserted_into_a_valid_request_does_not_change_how_it_is_parsed)
 {
     static const char text[] = "GET /v1/agent HTTP/1.1\r\n" HOST TOKEN "Content-Length: 0\r\n" END;
     static const char put[] = {'\0', '\t', '\n', '\r', ' ', ':', '\177', '\200', '\033', 'A'};
@@ -277,7 +277,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(raw_requests_are_answered_as_listed),
         cmocka_unit_test(no_request_of_the_matrix_succeeds_unless_every_condition_holds),
-        cmocka_unit_test(a_byte_put_into_a_valid_request_does_not_change_what_it_is_read_as),
+        cmocka_unit_test(a_byte_inserted_into_a_valid_request_does_not_change_how_it_is_parsed),
         cmocka_unit_test(a_head_is_read_alike_however_its_bytes_arrive),
         cmocka_unit_test(requests_sent_at_once_are_answered_in_order_up_to_one_that_is_not_valid),
         cmocka_unit_test(a_head_of_16_KiB_or_64_headers_is_the_longest),

@@ -101,7 +101,7 @@ TEST(an_address_where_another_program_answers_is_followed_by_the_next)
     pair_close(&p);
 }
 
-TEST(a_node_at_none_of_its_addresses_is_reported_at_once_with_each_of_them)
+TEST(a_node_that_is_at_none_of_its_addresses_is_reported_at_once_with_all_of_them)
 {
     struct two_addresses two;
     struct pair p;
@@ -153,7 +153,7 @@ int main(void)
         cmocka_unit_test(an_address_that_refuses_is_followed_by_the_next),
         cmocka_unit_test(an_address_that_does_not_answer_is_left_after_a_second),
         cmocka_unit_test(an_address_where_another_program_answers_is_followed_by_the_next),
-        cmocka_unit_test(a_node_at_none_of_its_addresses_is_reported_at_once_with_each_of_them),
+        cmocka_unit_test(a_node_that_is_at_none_of_its_addresses_is_reported_at_once_with_all_of_them),
         cmocka_unit_test(an_address_to_which_there_is_no_way_delays_neither_the_error_nor_the_connection),
     };
 

@@ -335,7 +335,7 @@ TEST(a_send_pool_slot_is_freed_when_its_message_has_been_received)
     send_pools_close(&send_pools);
 }
 
-TEST(a_dropped_peer_that_lives_still_reads_the_messages_announced_to_it)
+TEST(a_dropped_peer_whose_process_runs_can_still_read_the_messages_described_to_it)
 {
     struct send_pools send_pools;
     struct mesh *m[2];
@@ -529,7 +529,7 @@ static void check_next_message(struct raw_pair *r, uint64_t round)
     mesh_buf_put(r->ev.buf);
 }
 
-TEST(what_was_received_on_an_earlier_connection_may_be_acknowledged_on_a_later_one)
+TEST(a_message_received_on_one_connection_may_be_acknowledged_on_a_later_one)
 {
     for (int by_handshake = 0; by_handshake < 2; by_handshake++) {
         uint64_t n_again = 0;
@@ -677,12 +677,12 @@ int main(void)
         cmocka_unit_test(a_descriptor_out_of_bounds_loses_its_sender),
         cmocka_unit_test(a_peer_that_does_not_read_occupies_only_some_slots_of_the_send_pool),
         cmocka_unit_test(a_send_pool_slot_is_freed_when_its_message_has_been_received),
-        cmocka_unit_test(a_dropped_peer_that_lives_still_reads_the_messages_announced_to_it),
+        cmocka_unit_test(a_dropped_peer_whose_process_runs_can_still_read_the_messages_described_to_it),
         cmocka_unit_test(a_dead_process_occupies_no_slot_of_the_send_pool),
         cmocka_unit_test(a_message_changed_after_it_was_sent_is_copied_again),
         cmocka_unit_test(a_retransmitted_message_is_delivered_once),
         cmocka_unit_test(a_repeated_handshake_frame_costs_the_connection_and_not_the_peer),
-        cmocka_unit_test(what_was_received_on_an_earlier_connection_may_be_acknowledged_on_a_later_one),
+        cmocka_unit_test(a_message_received_on_one_connection_may_be_acknowledged_on_a_later_one),
         cmocka_unit_test(a_node_closes_once_its_good_bye_was_received_on_any_connection),
         cmocka_unit_test(a_peer_that_dies_at_any_byte_is_lost_with_its_partial_message),
         cmocka_unit_test(a_peer_that_hangs_is_lost_after_ten_seconds_if_all_are_expected_to_read),

@@ -221,7 +221,7 @@ static int laq_reference(double *x, const struct cluster_config *cfg, double xi,
     return n_lazy;
 }
 
-TEST(laq_sends_and_leaves_out_what_equation_7_says)
+TEST(laq_sends_and_leaves_out_contributions_by_equation_7)
 {
     static const struct {
         const char *options;
@@ -265,7 +265,7 @@ int main(void)
         cmocka_unit_test(gossip_converges),
         cmocka_unit_test(gossip_continues_without_a_lost_neighbor),
         cmocka_unit_test(coded_and_uncoded_exchanges_of_blocks_equal_plain_bit_for_bit),
-        cmocka_unit_test(laq_sends_and_leaves_out_what_equation_7_says),
+        cmocka_unit_test(laq_sends_and_leaves_out_contributions_by_equation_7),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

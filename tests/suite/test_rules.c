@@ -98,7 +98,7 @@ TEST(a_rule_resumes_from_its_saved_state)
 
 /* A message of zeros, which begins with step 0 and block 0, from a node that has no part in the exchange, or
  * a second time. */
-TEST(messages_that_no_honest_node_sends_are_refused)
+TEST(messages_that_a_correct_node_never_sends_are_refused)
 {
     enum { WORKER_0, SERVER = 3 }; /* by slot */
     static const struct {
@@ -196,7 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unsupported_jobs_are_refused_with_a_message),
         cmocka_unit_test(a_rule_resumes_from_its_saved_state),
-        cmocka_unit_test(messages_that_no_honest_node_sends_are_refused),
+        cmocka_unit_test(messages_that_a_correct_node_never_sends_are_refused),
         cmocka_unit_test(malformed_messages_are_refused),
     };
 

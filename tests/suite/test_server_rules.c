@@ -61,7 +61,7 @@ static void sum_of_all(double *out, const struct cluster_config *cfg)
     }
 }
 
-TEST(what_workers_change_adds_up_on_the_server)
+TEST(changes_of_workers_add_up_on_the_server)
 {
     static const struct {
         const char *codec, *options;
@@ -149,7 +149,7 @@ TEST(dc_asgd_compensates_as_equation_10_states)
 }
 
 /* As in dc_asgd, unless both ask for the weights before either has sent its change. */
-TEST(dc_qsgd_compensates_what_others_changed_before_it_sends)
+TEST(dc_qsgd_compensates_the_changes_of_others_before_it_sends)
 {
     static const double lambdas[] = {0.3, 0.9}; /* the default, and another */
 
@@ -334,7 +334,7 @@ static void assert_prints(int n_steps, int n_servers)
     sim_close(&s);
 }
 
-TEST(easgd_grad_computes_what_the_notebook_prints)
+TEST(easgd_grad_computes_the_numbers_that_the_notebook_prints)
 {
     for (int n_steps = 1; n_steps <= 5; n_steps++) {
         assert_prints(n_steps, 0);
@@ -448,14 +448,14 @@ TEST(more_replicas_than_workers_and_uneven_fetches_are_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_workers_change_adds_up_on_the_server),
+        cmocka_unit_test(changes_of_workers_add_up_on_the_server),
         cmocka_unit_test(asgd_in_ssgd_adds_the_changes_of_all_workers),
         cmocka_unit_test(dc_asgd_compensates_as_equation_10_states),
-        cmocka_unit_test(dc_qsgd_compensates_what_others_changed_before_it_sends),
+        cmocka_unit_test(dc_qsgd_compensates_the_changes_of_others_before_it_sends),
         cmocka_unit_test(the_loss_of_a_heavy_weight_counts_more_in_its_quantization),
         cmocka_unit_test(loss_aware_replies_with_the_weights_that_change_the_loss_least),
         cmocka_unit_test(dc_asgd_with_one_worker_is_gradient_descent),
-        cmocka_unit_test(easgd_grad_computes_what_the_notebook_prints),
+        cmocka_unit_test(easgd_grad_computes_the_numbers_that_the_notebook_prints),
         cmocka_unit_test(easgd_grad_in_asgd_moves_the_center_by_each_contribution),
         cmocka_unit_test(sync_replicas_without_backups_is_synchronous_averaging),
         cmocka_unit_test(sync_replicas_takes_the_mean_of_the_first_and_drops_the_late),

@@ -279,7 +279,7 @@ static int lose(struct bench *b, int slot, int peer)
 
 /* Worker 0 has told worker 1, and not worker 2, when it is lost: its result counts, not that of the two who
  * are left. */
-TEST(a_result_that_one_worker_knows_counts_for_all)
+TEST(a_result_that_one_worker_has_received_counts_for_all)
 {
     struct bench b;
 
@@ -369,7 +369,7 @@ TEST(frames_that_no_node_sends_are_refused)
 }
 
 /* A worker cannot make the others believe in results of the future, which would end the counting. */
-TEST(no_worker_is_believed_that_an_evaluation_is_known_which_another_has_not_made)
+TEST(a_report_of_a_result_is_refused_before_every_worker_has_evaluated)
 {
     const struct stop_vote_result first = {.n = 1, .step = 4, .loss = 1, .accuracy = 0.1};
     const struct stop_vote_result last = {.n = 200, .step = 800, .loss = 1, .accuracy = 1};
@@ -485,10 +485,10 @@ int main(void)
         cmocka_unit_test(patience_ends_a_job_on_all_nodes),
         cmocka_unit_test(a_lost_worker_does_not_hold_up_the_others),
         cmocka_unit_test(two_coordinators_in_a_row_are_lost_at_any_points),
-        cmocka_unit_test(a_result_that_one_worker_knows_counts_for_all),
+        cmocka_unit_test(a_result_that_one_worker_has_received_counts_for_all),
         cmocka_unit_test(a_wait_names_the_worker_whose_result_is_missing),
         cmocka_unit_test(frames_that_no_node_sends_are_refused),
-        cmocka_unit_test(no_worker_is_believed_that_an_evaluation_is_known_which_another_has_not_made),
+        cmocka_unit_test(a_report_of_a_result_is_refused_before_every_worker_has_evaluated),
         cmocka_unit_test(an_asynchronous_worker_takes_no_result_beyond_its_own_evaluations),
         cmocka_unit_test(changed_frames_are_refused_or_taken_and_do_no_harm),
         cmocka_unit_test(a_codec_sees_evaluations_and_decides_by_them),

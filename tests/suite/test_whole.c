@@ -302,7 +302,7 @@ TEST(a_step_is_skipped_on_all_servers_or_on_none)
 
 /* ---- traffic, loss, malformed parts ---- */
 
-TEST(what_servers_tell_each_other_is_counted)
+TEST(messages_between_servers_are_counted)
 {
     struct cluster_config cfg = {.codec = "ps",
                                  .aggregate = {.kind = AGGREGATE_GEOMEDIAN},
@@ -351,7 +351,7 @@ static void contribute(struct cluster *c, int s, int worker)
     deliver(n, &ev);
 }
 
-TEST(a_lost_worker_whose_contribution_one_server_lacks_counts_at_none)
+TEST(a_contribution_of_a_lost_worker_that_one_server_lacks_counts_at_no_server)
 {
     struct cluster_config cfg = {.codec = "doublesqueeze",
                                  .aggregate = {.kind = AGGREGATE_GEOMEDIAN},
@@ -488,8 +488,8 @@ int main(void)
         cmocka_unit_test(a_limit_of_the_norm_is_of_the_whole_gradient_on_several_servers),
         cmocka_unit_test(a_rule_of_rounds_gets_the_norm_of_the_whole_gradient_too),
         cmocka_unit_test(a_step_is_skipped_on_all_servers_or_on_none),
-        cmocka_unit_test(what_servers_tell_each_other_is_counted),
-        cmocka_unit_test(a_lost_worker_whose_contribution_one_server_lacks_counts_at_none),
+        cmocka_unit_test(messages_between_servers_are_counted),
+        cmocka_unit_test(a_contribution_of_a_lost_worker_that_one_server_lacks_counts_at_no_server),
         cmocka_unit_test(a_node_that_is_lost_leaves_no_server_waiting_and_workers_equal),
         cmocka_unit_test(a_malformed_part_is_refused),
     };
