@@ -332,7 +332,7 @@ TEST(a_clean_stop_leaves_no_process_and_no_symlink)
 }
 
 /* Processes in sessions of their own, whose parents have ended. */
-TEST(what_a_runner_leaves_ends_with_it_and_is_waited_for)
+TEST(processes_that_a_runner_leaves_are_ended_and_reaped)
 {
     struct scene s;
     char path[DIR_MAX + 64], *text, *rest;
@@ -457,7 +457,7 @@ int main(void)
         cmocka_unit_test(no_token_beyond_loopback_is_refused),
         cmocka_unit_test(a_port_or_folder_in_use_is_reported_with_a_remedy),
         cmocka_unit_test(a_clean_stop_leaves_no_process_and_no_symlink),
-        cmocka_unit_test(what_a_runner_leaves_ends_with_it_and_is_waited_for),
+        cmocka_unit_test(processes_that_a_runner_leaves_are_ended_and_reaped),
         cmocka_unit_test(running_jobs_survive_a_detaching_stop_and_a_kill),
         cmocka_unit_test(an_agent_without_a_token_warns_in_the_log),
         cmocka_unit_test(the_default_folder_is_named_by_the_port),

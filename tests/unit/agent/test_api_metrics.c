@@ -90,7 +90,7 @@ TEST(requests_are_counted_by_their_route_whatever_the_path)
     fixture_close(&f);
 }
 
-TEST(jobs_are_named_only_where_the_agent_was_told_to)
+TEST(jobs_are_named_only_with_the_option_for_it)
 {
     static const char series[] = "psgd_train_loss{codec=\"fedavg\",node=\"0\",slot=\"0\",job=\"j-abcdef\"}";
     struct fixture f = {.opt.metrics_per_job = true};
@@ -113,7 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_is_counted_from_its_reservation_to_its_end),
         cmocka_unit_test(requests_are_counted_by_their_route_whatever_the_path),
-        cmocka_unit_test(jobs_are_named_only_where_the_agent_was_told_to),
+        cmocka_unit_test(jobs_are_named_only_with_the_option_for_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

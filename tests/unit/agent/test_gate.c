@@ -279,7 +279,7 @@ TEST(each_scope_reaches_its_routes_and_the_others_are_refused_in_words)
     }
 }
 
-TEST(a_certificate_of_a_client_stands_for_a_token_of_scope_submit)
+TEST(a_client_with_a_certificate_has_the_scope_submit)
 {
     static struct gate_case alone = {"GET", "/v1/jobs", {HOST}, PROBLEM_NONE},
                             drain = {"POST", "/v1/agent/drain", {HOST}, FORBIDDEN},
@@ -408,7 +408,7 @@ int main(void)
         cmocka_unit_test(the_status_needs_no_token_on_loopback_only),
         cmocka_unit_test(without_a_token_every_request_is_authorized_and_the_other_rules_apply),
         cmocka_unit_test(each_scope_reaches_its_routes_and_the_others_are_refused_in_words),
-        cmocka_unit_test(a_certificate_of_a_client_stands_for_a_token_of_scope_submit),
+        cmocka_unit_test(a_client_with_a_certificate_has_the_scope_submit),
         cmocka_unit_test(a_key_of_a_job_is_one_of_43_characters),
         cmocka_unit_test(an_attempt_is_one_number_from_1),
         cmocka_unit_test(a_request_target_may_have_512_bytes),

@@ -247,7 +247,7 @@ static const json_t *waits_for(json_t **o, const struct job *j)
     return json_object_get(*o, "waits_for");
 }
 
-TEST(a_job_tells_on_which_node_it_waits_since_when)
+TEST(a_job_reports_on_which_node_it_waits_and_since_when)
 {
     struct event ev;
     struct job j;
@@ -290,7 +290,7 @@ int main(void)
         cmocka_unit_test(weights_are_required_if_the_reservation_says_so),
         cmocka_unit_test(an_executor_has_no_model_to_wait_for),
         cmocka_unit_test(the_resource_shows_known_fields_and_null_for_others),
-        cmocka_unit_test(a_job_tells_on_which_node_it_waits_since_when),
+        cmocka_unit_test(a_job_reports_on_which_node_it_waits_and_since_when),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

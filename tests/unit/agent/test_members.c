@@ -135,7 +135,7 @@ TEST(a_token_ends_at_its_time)
     unit_remove(folder);
 }
 
-TEST(an_agent_does_not_wait_for_who_changes_the_list)
+TEST(an_agent_does_not_wait_for_a_process_that_changes_the_list)
 {
     const char *folder = unit_folder();
     char code[BASE64_TEXT], token[BASE64_TEXT];
@@ -205,7 +205,7 @@ TEST(a_list_of_an_agent_before_tokens_had_scopes_is_read)
     unit_remove(folder);
 }
 
-TEST(a_list_that_is_damaged_later_is_nobodys)
+TEST(a_list_of_members_that_is_damaged_later_admits_no_member)
 {
     const char *folder = unit_folder();
     char token[BASE64_TEXT];
@@ -221,7 +221,7 @@ TEST(a_list_that_is_damaged_later_is_nobodys)
     unit_remove(folder);
 }
 
-TEST(a_member_that_cannot_be_written_is_none)
+TEST(a_member_that_cannot_be_written_is_not_admitted)
 {
     const char *folder = unit_folder();
     char code[BASE64_TEXT], token[BASE64_TEXT];
@@ -260,11 +260,11 @@ int main(void)
         cmocka_unit_test(a_code_is_of_no_use_after_its_time_nor_when_all_are_taken_back),
         cmocka_unit_test(another_process_adds_rotates_and_revokes_and_the_agent_follows),
         cmocka_unit_test(a_token_ends_at_its_time),
-        cmocka_unit_test(an_agent_does_not_wait_for_who_changes_the_list),
+        cmocka_unit_test(an_agent_does_not_wait_for_a_process_that_changes_the_list),
         cmocka_unit_test(a_damaged_list_of_members_is_refused_with_its_place),
         cmocka_unit_test(a_list_of_an_agent_before_tokens_had_scopes_is_read),
-        cmocka_unit_test(a_list_that_is_damaged_later_is_nobodys),
-        cmocka_unit_test(a_member_that_cannot_be_written_is_none),
+        cmocka_unit_test(a_list_of_members_that_is_damaged_later_admits_no_member),
+        cmocka_unit_test(a_member_that_cannot_be_written_is_not_admitted),
         cmocka_unit_test(durations_have_a_unit),
     };
 

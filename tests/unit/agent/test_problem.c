@@ -34,7 +34,7 @@ TEST(bytes_that_are_not_text_do_not_break_the_document)
     free(text);
 }
 
-TEST(every_problem_says_what_it_means_and_what_to_do_in_characters_that_html_shows_as_they_are)
+TEST(every_problem_has_a_meaning_and_a_remedy_in_characters_that_need_no_escape_in_html)
 {
     for (int i = PROBLEM_NONE + 1; i < N_PROBLEMS; i++) {
         enum problem p = (enum problem)i;
@@ -73,8 +73,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_problem_is_a_complete_document),
         cmocka_unit_test(bytes_that_are_not_text_do_not_break_the_document),
-        cmocka_unit_test(
-            every_problem_says_what_it_means_and_what_to_do_in_characters_that_html_shows_as_they_are),
+        cmocka_unit_test(every_problem_has_a_meaning_and_a_remedy_in_characters_that_need_no_escape_in_html),
         cmocka_unit_test(internal_errors_map_to_the_right_kind_of_problem),
     };
 

@@ -15,7 +15,7 @@ static struct source source(uint32_t v4, int64_t uid)
     return s;
 }
 
-TEST(failures_beyond_ten_double_the_time_up_to_ten_minutes_and_are_forgotten)
+TEST(failures_beyond_ten_double_the_time_up_to_ten_minutes_and_expire)
 {
     static const int slowed_s[] = {15, 30, 60, 120, 240, 480, 600, 600};
     struct source s = source(0x0a000007, UID_UNKNOWN), other = source(0x0a000008, UID_UNKNOWN);
@@ -57,7 +57,7 @@ TEST(users_of_one_address_are_sources_of_their_own_and_a_log_line_is_due_once_a_
     sources_free(t);
 }
 
-TEST(more_sources_than_places_push_out_those_that_failed_longest_ago)
+TEST(more_sources_than_places_replace_those_that_failed_longest_ago)
 {
     struct source last = source(0x0a000001, UID_UNKNOWN);
     struct sources *t = sources_new();
@@ -102,9 +102,9 @@ TEST(an_IPv6_source_is_a_network_of_64_bits_and_a_mapped_address_is_that_of_IPv4
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failures_beyond_ten_double_the_time_up_to_ten_minutes_and_are_forgotten),
+        cmocka_unit_test(failures_beyond_ten_double_the_time_up_to_ten_minutes_and_expire),
         cmocka_unit_test(users_of_one_address_are_sources_of_their_own_and_a_log_line_is_due_once_a_second),
-        cmocka_unit_test(more_sources_than_places_push_out_those_that_failed_longest_ago),
+        cmocka_unit_test(more_sources_than_places_replace_those_that_failed_longest_ago),
         cmocka_unit_test(an_IPv6_source_is_a_network_of_64_bits_and_a_mapped_address_is_that_of_IPv4),
     };
 

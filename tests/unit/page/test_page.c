@@ -98,7 +98,7 @@ TEST(the_policy_allows_the_script_and_the_style_by_their_hashes)
     free(text);
 }
 
-TEST(a_file_has_its_policy_within_and_may_ask_nobody)
+TEST(a_file_has_its_policy_within_and_may_send_no_request)
 {
     char policy[PAGE_POLICY];
     char *text = page_of(PAGE_FILE, "{}");
@@ -119,7 +119,7 @@ int main(void)
         cmocka_unit_test(the_page_has_its_data_and_nothing_is_left_of_the_marks),
         cmocka_unit_test(no_text_of_the_data_can_end_its_element),
         cmocka_unit_test(the_policy_allows_the_script_and_the_style_by_their_hashes),
-        cmocka_unit_test(a_file_has_its_policy_within_and_may_ask_nobody),
+        cmocka_unit_test(a_file_has_its_policy_within_and_may_send_no_request),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -230,7 +230,7 @@ static void tell_end(struct node_process *n)
                                                                               : 96);
 }
 
-TEST(the_end_of_the_orders_is_told_as_that_of_the_process_which_has_ended)
+TEST(the_end_of_the_orders_is_reported_as_the_end_of_the_process_that_has_ended)
 {
     struct node_run t;
 
@@ -265,7 +265,7 @@ static void close_descriptors(struct node_process *n)
     _exit(n->monitor.is_lost ? 95 : 7);
 }
 
-TEST(a_descriptor_that_the_codec_has_closed_is_not_told_as_the_end_of_agent_or_monitor)
+TEST(a_descriptor_that_the_codec_has_closed_is_not_reported_as_the_end_of_agent_or_monitor)
 {
     struct node_run t;
 
@@ -378,8 +378,9 @@ int main(void)
         cmocka_unit_test(a_codec_that_calls_exit_has_failed),
         cmocka_unit_test(the_time_limit_holds_without_an_agent_and_with_all_signals_blocked),
         cmocka_unit_test(before_the_start_a_node_ends_with_its_agent),
-        cmocka_unit_test(the_end_of_the_orders_is_told_as_that_of_the_process_which_has_ended),
-        cmocka_unit_test(a_descriptor_that_the_codec_has_closed_is_not_told_as_the_end_of_agent_or_monitor),
+        cmocka_unit_test(the_end_of_the_orders_is_reported_as_the_end_of_the_process_that_has_ended),
+        cmocka_unit_test(
+            a_descriptor_that_the_codec_has_closed_is_not_reported_as_the_end_of_agent_or_monitor),
         cmocka_unit_test(orders_longer_than_a_pipe_are_passed_on_and_then_the_end_of_file),
         cmocka_unit_test(the_children_of_a_node_end_with_it_whatever_their_session_is),
         cmocka_unit_test(a_packet_that_is_no_request_ends_the_conversation),

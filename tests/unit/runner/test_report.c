@@ -33,7 +33,7 @@ static void end_in_latin(struct report *r)
     report_end(r, "failed", "DataInvalid", "no folder gew\344hlt: cut \303");
 }
 
-TEST(the_cause_of_an_end_is_reported_whatever_bytes_it_quotes)
+TEST(the_cause_of_an_end_is_reported_with_any_bytes_in_it)
 {
     struct event ev;
 
@@ -49,7 +49,7 @@ static void warn_in_latin(struct report *r)
     report_warn(r, "gew\344hlt");
 }
 
-TEST(a_warning_is_reported_whatever_bytes_it_quotes)
+TEST(a_warning_is_reported_with_any_bytes_in_it)
 {
     struct event ev;
 
@@ -93,8 +93,8 @@ TEST(the_outcome_of_a_node_is_reported_on_a_full_disk)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_cause_of_an_end_is_reported_whatever_bytes_it_quotes),
-        cmocka_unit_test(a_warning_is_reported_whatever_bytes_it_quotes),
+        cmocka_unit_test(the_cause_of_an_end_is_reported_with_any_bytes_in_it),
+        cmocka_unit_test(a_warning_is_reported_with_any_bytes_in_it),
         cmocka_unit_test(the_outcome_of_a_node_is_reported_on_a_full_disk),
     };
 

@@ -209,7 +209,7 @@ static int faulty_vectors(struct shm_nodes *c, struct shm_group *a, int me, void
     return 0;
 }
 
-TEST(every_node_knows_whose_vectors_of_a_sum_are_not_finite_though_the_sum_has_replaced_them)
+TEST(every_node_finds_the_worker_whose_vector_is_not_finite_after_the_sum_has_replaced_it)
 {
     for (int n = 1; n <= 5; n += 2) {
         struct shm_nodes c;
@@ -397,7 +397,7 @@ int main(void)
         cmocka_unit_test(the_maximum_number_of_nodes_can_join_and_reduce),
         cmocka_unit_test(many_collectives_of_all_kinds_with_random_delays_have_the_right_bits),
         cmocka_unit_test(
-            every_node_knows_whose_vectors_of_a_sum_are_not_finite_though_the_sum_has_replaced_them),
+            every_node_finds_the_worker_whose_vector_is_not_finite_after_the_sum_has_replaced_it),
         cmocka_unit_test(a_sum_that_overflows_is_no_nodes_fault),
         cmocka_unit_test(a_killed_node_is_detected_without_a_timeout_and_named),
         cmocka_unit_test(a_node_that_ends_after_its_last_collective_is_not_reported_by_slower_ones),

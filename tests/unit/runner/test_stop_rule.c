@@ -49,7 +49,7 @@ TEST(patience_counts_as_platoons_controller)
     assert_int_equal(ends_at((struct stop_rule){.patience = 3}, slow, 9), 0);
 }
 
-TEST(without_classes_the_loss_counts_and_what_is_not_finite_is_worst)
+TEST(without_classes_the_loss_counts_and_a_loss_that_is_not_finite_is_worst)
 {
     struct stop_rule r = {.patience = 1};
 
@@ -81,7 +81,7 @@ static size_t defined_end(const double *v, size_t n, size_t patience)
     return 0;
 }
 
-TEST(every_series_ends_where_the_definition_says_also_if_it_was_interrupted)
+TEST(every_series_ends_by_the_definition_also_if_it_was_interrupted)
 {
     enum { N = 40 };
     double losses[N];
@@ -115,8 +115,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_evaluation_that_reaches_the_target_ends_the_job),
         cmocka_unit_test(patience_counts_as_platoons_controller),
-        cmocka_unit_test(without_classes_the_loss_counts_and_what_is_not_finite_is_worst),
-        cmocka_unit_test(every_series_ends_where_the_definition_says_also_if_it_was_interrupted),
+        cmocka_unit_test(without_classes_the_loss_counts_and_a_loss_that_is_not_finite_is_worst),
+        cmocka_unit_test(every_series_ends_by_the_definition_also_if_it_was_interrupted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,7 +90,7 @@ TEST(partial_sums_tell_whether_the_vector_is_finite_wherever_a_value_is_not)
     assert_true(vector_scale(sum, v, 1, 0));
 }
 
-TEST(a_sum_tells_whether_it_is_finite_wherever_a_value_of_a_vector_is_not)
+TEST(a_sum_of_a_vector_is_finite_only_if_all_of_its_values_are)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     static float v[2][N_MAX], out[N_MAX];
@@ -112,7 +112,7 @@ TEST(a_sum_tells_whether_it_is_finite_wherever_a_value_of_a_vector_is_not)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sum_tells_whether_it_is_finite_wherever_a_value_of_a_vector_is_not),
+        cmocka_unit_test(a_sum_of_a_vector_is_finite_only_if_all_of_its_values_are),
         cmocka_unit_test(partial_sums_tell_whether_the_vector_is_finite_wherever_a_value_is_not),
         cmocka_unit_test(a_sum_matches_a_plain_loop_for_any_length_and_alignment),
         cmocka_unit_test(a_copy_is_equal_for_any_length_and_alignment),

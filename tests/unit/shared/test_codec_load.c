@@ -116,7 +116,7 @@ TEST(a_codec_without_ssgd_or_asgd_is_refused_in_such_a_job)
     }
 }
 
-TEST(several_servers_refuse_a_limit_of_the_norm_where_no_node_knows_the_whole_gradient)
+TEST(several_servers_refuse_a_limit_of_the_norm_where_no_node_has_the_whole_gradient)
 {
     struct codec_job job = {.n_workers = 2, .n_blocks = 2, .redundancy = 1, .clips = true};
     struct err e = {0};
@@ -142,7 +142,7 @@ TEST(several_servers_refuse_a_limit_of_the_norm_where_no_node_knows_the_whole_gr
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(several_servers_refuse_a_limit_of_the_norm_where_no_node_knows_the_whole_gradient),
+        cmocka_unit_test(several_servers_refuse_a_limit_of_the_norm_where_no_node_has_the_whole_gradient),
         cmocka_unit_test(every_built_in_codec_opens_and_states_its_source_and_cost),
         cmocka_unit_test(another_abi_version_is_refused_naming_both),
         cmocka_unit_test(a_file_that_is_no_codec_is_refused),

@@ -44,7 +44,7 @@ TEST(a_failure_arrives_with_its_code_text_and_hint)
     assert_string_equal(e.hint, failure.hint);
 }
 
-TEST(a_code_that_is_none_is_malformed)
+TEST(a_text_that_is_not_a_code_is_malformed)
 {
     static const int codes[] = {0, 1, ERR_INTERNAL - 1, ERR_CONFLICT + 1};
     struct err e = {0};
@@ -65,7 +65,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_summary_is_read_as_it_was_written, make, clean),
         cmocka_unit_test_setup_teardown(a_failure_arrives_with_its_code_text_and_hint, make, clean),
-        cmocka_unit_test_setup_teardown(a_code_that_is_none_is_malformed, make, clean),
+        cmocka_unit_test_setup_teardown(a_text_that_is_not_a_code_is_malformed, make, clean),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

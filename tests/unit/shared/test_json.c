@@ -66,7 +66,7 @@ TEST(unparsable_text_is_quoted_without_control_characters)
     }
 }
 
-TEST(text_that_windows_programs_save_is_named_for_what_it_is)
+TEST(text_in_encodings_of_windows_is_refused_with_its_encoding)
 {
     json_t *doc;
     struct err e;
@@ -316,7 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(present_fields_are_set_and_others_keep_their_values),
         cmocka_unit_test(unparsable_text_is_quoted_without_control_characters),
-        cmocka_unit_test(text_that_windows_programs_save_is_named_for_what_it_is),
+        cmocka_unit_test(text_in_encodings_of_windows_is_refused_with_its_encoding),
         cmocka_unit_test(errors_are_reported_with_their_path),
         cmocka_unit_test(unknown_keys_are_ignored),
         cmocka_unit_test(integers_are_exact_up_to_two_to_the_53rd),

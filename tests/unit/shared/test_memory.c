@@ -204,7 +204,7 @@ static double available_after(size_t bytes, double *before)
     return after;
 }
 
-TEST(available_memory_is_what_is_left_now_also_by_files_that_are_kept_open)
+TEST(available_memory_is_read_anew_also_from_files_that_stay_open)
 {
     double before, after;
 
@@ -218,7 +218,7 @@ TEST(available_memory_is_what_is_left_now_also_by_files_that_are_kept_open)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(available_memory_is_what_is_left_now_also_by_files_that_are_kept_open),
+        cmocka_unit_test(available_memory_is_read_anew_also_from_files_that_stay_open),
         cmocka_unit_test(available_memory_respects_the_limit_of_the_process),
         cmocka_unit_test(available_memory_respects_the_limit_of_a_cgroup),
     };

@@ -93,7 +93,7 @@ TEST(a_file_that_all_may_read_is_one_that_others_cannot_change)
     unit_remove(folder);
 }
 
-TEST(what_another_user_owns_is_refused)
+TEST(files_of_another_user_are_refused)
 {
     const char *folder = unit_folder();
     char path[128], below[192], file[192], *text;
@@ -126,7 +126,7 @@ int main(void)
         cmocka_unit_test(a_secret_that_others_can_read_or_write_is_refused),
         cmocka_unit_test(a_folder_that_others_can_write_to_is_refused_and_so_is_one_below_it),
         cmocka_unit_test(a_file_that_all_may_read_is_one_that_others_cannot_change),
-        cmocka_unit_test(what_another_user_owns_is_refused),
+        cmocka_unit_test(files_of_another_user_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

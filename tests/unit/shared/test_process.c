@@ -118,7 +118,7 @@ TEST(a_process_whose_first_thread_has_ended_is_still_alive)
     close(ready[0]);
 }
 
-TEST(the_memory_of_a_process_is_what_it_has_written_even_where_it_is_read_only)
+TEST(the_memory_of_a_process_includes_written_pages_that_are_read_only)
 {
     enum { BYTES = 32 << 20 };
     int status = process_open_status(getpid());
@@ -162,7 +162,7 @@ int main(void)
         cmocka_unit_test(a_name_with_parentheses_does_not_hide_the_start_time),
         cmocka_unit_test(a_process_has_ended_before_it_is_reaped_and_is_gone_afterwards),
         cmocka_unit_test(a_process_whose_first_thread_has_ended_is_still_alive),
-        cmocka_unit_test(the_memory_of_a_process_is_what_it_has_written_even_where_it_is_read_only),
+        cmocka_unit_test(the_memory_of_a_process_includes_written_pages_that_are_read_only),
         cmocka_unit_test(figures_are_found_after_a_line_of_any_length),
     };
 

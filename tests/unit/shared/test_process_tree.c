@@ -40,7 +40,7 @@ static bool is_child(pid_t pid)
     return waitpid(pid, NULL, WNOHANG) == 0;
 }
 
-TEST(orphans_that_live_and_that_have_ended_are_gone_and_waited_for)
+TEST(running_and_ended_orphans_are_ended_and_reaped)
 {
     pid_t none = -1, living, ended, grandchild;
     int told[2];
@@ -96,7 +96,7 @@ TEST(children_that_are_kept_stay_whether_they_live_or_have_ended)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orphans_that_live_and_that_have_ended_are_gone_and_waited_for),
+        cmocka_unit_test(running_and_ended_orphans_are_ended_and_reaped),
         cmocka_unit_test(children_that_are_kept_stay_whether_they_live_or_have_ended),
     };
 

@@ -294,7 +294,7 @@ TEST(rows_that_no_node_can_have_written_are_left_out)
     json_decref(doc);
 }
 
-TEST(an_x_whose_sum_overflows_is_no_x)
+TEST(an_x_whose_sum_overflows_is_left_out)
 {
     json_t *doc = curves(&(struct series_query){.names = "loss", .x = "time", .points = "2"},
                          "time_s,node,step,loss\n1,0,1,1\n1,1,1,1\n1.7e308,0,2,1\n1.7e308,1,2,1\n"
@@ -392,7 +392,7 @@ TEST(a_job_without_rows_has_an_empty_document)
     json_decref(doc);
 }
 
-TEST(a_wrong_request_is_refused_with_what_there_is)
+TEST(a_wrong_request_is_refused_with_the_valid_values)
 {
     static const struct {
         struct series_query q;
@@ -490,13 +490,13 @@ int main(void)
         cmocka_unit_test(a_range_is_cut_out_before_rows_are_put_together),
         cmocka_unit_test(numbers_that_are_not_finite_are_named_and_missing_ones_null),
         cmocka_unit_test(rows_that_no_node_can_have_written_are_left_out),
-        cmocka_unit_test(an_x_whose_sum_overflows_is_no_x),
+        cmocka_unit_test(an_x_whose_sum_overflows_is_left_out),
         cmocka_unit_test(values_in_rows_become_curves_by_their_names),
         cmocka_unit_test(a_value_may_have_the_name_of_an_extreme_but_not_of_another_key),
         cmocka_unit_test(the_more_nodes_the_fewer_points_each_has),
         cmocka_unit_test(only_so_many_nodes_have_curves_and_the_mean_is_over_all),
         cmocka_unit_test(a_job_without_rows_has_an_empty_document),
-        cmocka_unit_test(a_wrong_request_is_refused_with_what_there_is),
+        cmocka_unit_test(a_wrong_request_is_refused_with_the_valid_values),
         cmocka_unit_test(a_file_without_the_column_of_x_is_refused),
         cmocka_unit_test(a_file_is_read_as_its_text_is),
     };

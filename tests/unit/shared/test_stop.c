@@ -4,7 +4,7 @@
 
 #include "tests/unit/unit.h"
 
-TEST(what_is_written_is_read_again)
+TEST(written_values_are_read_back)
 {
     for (int reason = STOP_NONE + 1; reason < N_STOP_REASONS; reason++) {
         struct stop s = {.reason = (enum stop_reason)reason, .step = 12, .loss = 0.25, .accuracy = NAN},
@@ -20,7 +20,7 @@ TEST(what_is_written_is_read_again)
     assert_true(json_is_null(stop_json(&(struct stop){0})));
 }
 
-TEST(what_is_no_such_object_changes_nothing)
+TEST(an_invalid_document_changes_nothing)
 {
     static const char *const bad[] = {"{}",
                                       "[]",
@@ -44,8 +44,8 @@ TEST(what_is_no_such_object_changes_nothing)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read_again),
-        cmocka_unit_test(what_is_no_such_object_changes_nothing),
+        cmocka_unit_test(written_values_are_read_back),
+        cmocka_unit_test(an_invalid_document_changes_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

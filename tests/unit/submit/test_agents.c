@@ -2,7 +2,7 @@
 
 #include "tests/unit/unit.h"
 
-TEST(a_job_with_more_nodes_than_can_be_asked_is_refused_as_a_whole)
+TEST(a_job_with_more_nodes_than_can_be_connected_is_refused_as_a_whole)
 {
     struct live_job job = {.id = "j-abcdef", .n = 1000, .nodes = calloc(1000, sizeof *job.nodes)};
     const struct options o = {.workers = OPTIONS_WORKERS};
@@ -28,7 +28,7 @@ TEST(a_job_with_more_nodes_than_can_be_asked_is_refused_as_a_whole)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_with_more_nodes_than_can_be_asked_is_refused_as_a_whole),
+        cmocka_unit_test(a_job_with_more_nodes_than_can_be_connected_is_refused_as_a_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

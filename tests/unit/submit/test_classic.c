@@ -180,7 +180,7 @@ TEST(the_later_version_has_other_names_and_the_model_of_the_worker_that_ended_wi
     end(&s, run);
 }
 
-TEST(nothing_is_written_unless_asked_for_and_a_folder_that_refuses_is_named)
+TEST(no_file_is_written_without_an_option_and_a_folder_that_refuses_is_named)
 {
     struct submission s;
     json_t *run = begin(&s, "tidy");
@@ -207,7 +207,7 @@ int main(void)
         cmocka_unit_test(a_list_of_codecs_gives_each_layer_its_letter),
         cmocka_unit_test(the_training_log_has_the_check_list_the_steps_and_the_evaluations_in_order),
         cmocka_unit_test(the_later_version_has_other_names_and_the_model_of_the_worker_that_ended_with_it),
-        cmocka_unit_test(nothing_is_written_unless_asked_for_and_a_folder_that_refuses_is_named),
+        cmocka_unit_test(no_file_is_written_without_an_option_and_a_folder_that_refuses_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

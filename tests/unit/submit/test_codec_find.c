@@ -102,7 +102,7 @@ TEST(an_unknown_codec_is_reported_with_the_nearest_and_the_list)
     end(folder);
 }
 
-TEST(what_is_no_regular_file_is_not_read)
+TEST(a_file_that_is_not_regular_is_not_read)
 {
     const char *folder = begin();
     struct codec_file f;
@@ -228,7 +228,7 @@ int main(void)
         cmocka_unit_test(a_name_is_searched_beside_the_program_first),
         cmocka_unit_test(the_source_of_compiled_and_built_in_codecs_is_known),
         cmocka_unit_test(an_unknown_codec_is_reported_with_the_nearest_and_the_list),
-        cmocka_unit_test(what_is_no_regular_file_is_not_read),
+        cmocka_unit_test(a_file_that_is_not_regular_is_not_read),
         cmocka_unit_test(a_list_of_many_names_is_cut_at_a_name),
         cmocka_unit_test(a_file_in_the_working_folder_named_without_extension_is_suggested),
         cmocka_unit_test(a_class_in_a_module_is_the_modules_file_in_the_codec_folder_or_here),

@@ -42,7 +42,7 @@ TEST(a_comma_between_parameters_makes_no_list)
     assert_false(codec_list_is_one("a,b.c"));
 }
 
-TEST(lists_stand_for_a_rule_and_a_chain_for_each_layer)
+TEST(a_list_of_codecs_is_a_rule_and_a_chain_for_each_layer)
 {
     static const struct {
         const char *text, *codec, *up, *down, *first;
@@ -78,7 +78,7 @@ TEST(lists_stand_for_a_rule_and_a_chain_for_each_layer)
     }
 }
 
-TEST(what_cannot_be_a_list_is_refused_with_the_layer)
+TEST(an_invalid_list_of_codecs_is_refused_with_the_layer)
 {
     static const struct {
         const char *text, *why;
@@ -112,8 +112,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_comma_between_parameters_makes_no_list),
-        cmocka_unit_test(lists_stand_for_a_rule_and_a_chain_for_each_layer),
-        cmocka_unit_test(what_cannot_be_a_list_is_refused_with_the_layer),
+        cmocka_unit_test(a_list_of_codecs_is_a_rule_and_a_chain_for_each_layer),
+        cmocka_unit_test(an_invalid_list_of_codecs_is_refused_with_the_layer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

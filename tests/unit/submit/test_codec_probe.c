@@ -142,7 +142,7 @@ TEST(a_codec_that_refuses_the_job_in_open_has_seen_the_job)
     assert_error_has("node -2 of 3 workers and 1 servers, block 1 not held");
 }
 
-TEST(an_open_that_cannot_be_tried_is_left_to_the_nodes)
+TEST(an_open_that_cannot_be_tried_is_not_checked_before_the_nodes_call_it)
 {
     assert_ok(try_refuse_open("what=allocates", false));
     if (!IS_SANITIZED) /* prints its finding */
@@ -185,7 +185,7 @@ int main(void)
         cmocka_unit_test(endless_texts_are_cut_off),
         cmocka_unit_test(values_unknown_to_job_submit_are_refused),
         cmocka_unit_test(a_codec_that_refuses_the_job_in_open_has_seen_the_job),
-        cmocka_unit_test(an_open_that_cannot_be_tried_is_left_to_the_nodes),
+        cmocka_unit_test(an_open_that_cannot_be_tried_is_not_checked_before_the_nodes_call_it),
         cmocka_unit_test(built_in_rules_refuse_running_statistics_and_numbers_that_do_not_fit),
     };
 

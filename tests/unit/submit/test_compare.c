@@ -158,7 +158,7 @@ TEST(a_target_that_no_run_reached_has_no_time)
     unit_remove(folder);
 }
 
-TEST(only_settings_that_differ_are_told)
+TEST(only_settings_that_differ_are_printed)
 {
     json_t *doc;
 
@@ -255,7 +255,7 @@ int main(void)
         cmocka_unit_test(results_are_means_over_the_workers),
         cmocka_unit_test(the_target_is_what_all_evaluated_runs_reached),
         cmocka_unit_test(a_target_that_no_run_reached_has_no_time),
-        cmocka_unit_test(only_settings_that_differ_are_told),
+        cmocka_unit_test(only_settings_that_differ_are_printed),
         cmocka_unit_test(a_label_has_the_fewest_settings_that_tell_the_runs_apart),
         cmocka_unit_test(contents_differ_only_within_a_name),
         cmocka_unit_test(a_run_named_twice_is_one_and_a_foreign_folder_is_refused),

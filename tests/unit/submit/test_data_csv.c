@@ -71,7 +71,7 @@ TEST(a_second_file_is_the_test_split_and_may_not_add_labels)
     unit_remove(dir);
 }
 
-TEST(groups_of_the_training_half_are_numbered_and_those_of_the_test_half_forgotten)
+TEST(groups_of_the_training_half_are_numbered_and_those_of_the_test_half_dropped)
 {
     const char *dir = unit_folder();
     char csv[4000] = "user,a,kind\n", name[64];
@@ -151,7 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_file_is_split_the_same_way_for_the_same_seed),
         cmocka_unit_test(a_second_file_is_the_test_split_and_may_not_add_labels),
-        cmocka_unit_test(groups_of_the_training_half_are_numbered_and_those_of_the_test_half_forgotten),
+        cmocka_unit_test(groups_of_the_training_half_are_numbered_and_those_of_the_test_half_dropped),
         cmocka_unit_test(a_target_column_makes_a_regression),
         cmocka_unit_test(every_truncation_of_a_gzipped_table_is_refused),
     };

@@ -89,7 +89,7 @@ TEST(columns_are_found_by_name_in_any_order_and_others_are_left_out)
 }
 
 /* pandas' row numbers, left out as column 1, are not in every file. */
-TEST(a_column_that_was_left_out_by_its_number_may_be_missing_or_elsewhere)
+TEST(a_column_that_was_dropped_by_its_number_may_be_missing_or_elsewhere)
 {
     static const char *const files[] = {"a,b\n5,50\n6,60\n", "b,id,a\n50,7,5\n60,8,6\n",
                                         ",a,b\n0,5,50\n1,6,60\n", "kind,a,b\n,5,50\n,6,60\n"};
@@ -399,7 +399,7 @@ int main(void)
 {
 #define TEST_IN_FOLDER(name) cmocka_unit_test_setup_teardown(name, make, clean)
     const struct CMUnitTest tests[] = {
-        TEST_IN_FOLDER(a_column_that_was_left_out_by_its_number_may_be_missing_or_elsewhere),
+        TEST_IN_FOLDER(a_column_that_was_dropped_by_its_number_may_be_missing_or_elsewhere),
         TEST_IN_FOLDER(ten_thousand_columns_are_found_by_name_in_the_reverse_order),
         TEST_IN_FOLDER(columns_are_found_by_name_in_any_order_and_others_are_left_out),
         TEST_IN_FOLDER(a_table_without_the_learned_column_or_with_an_empty_one_has_no_labels),

@@ -294,7 +294,7 @@ TEST(a_number_that_is_no_place_is_the_name_of_a_column)
     assert_int_equal(parse(&t, "2019,2020,2021\n5,6,7\n8,9,10\n", &form), ERR_CONFIG);
 }
 
-TEST(a_file_with_a_reason_for_hundreds_of_warnings_gives_twenty_and_one_that_says_so)
+TEST(a_file_with_hundreds_of_faults_has_twenty_warnings_and_one_with_their_number)
 {
     char csv[4096] = "";
     struct data_table t;
@@ -430,7 +430,7 @@ TEST(errors_are_reported_with_line_and_column)
     }
 }
 
-TEST(a_file_of_another_form_is_named_for_what_it_is)
+TEST(a_file_of_another_format_is_refused_with_its_format)
 {
 #define FILE_OF(bytes) bytes, sizeof bytes - 1
     static const struct {
@@ -578,14 +578,14 @@ int main(void)
         cmocka_unit_test(
             a_first_row_that_counts_from_0_is_a_header_and_a_name_in_it_counts_before_a_position),
         cmocka_unit_test(columns_and_rows_that_may_be_misunderstood_are_warned_of),
-        cmocka_unit_test(a_file_with_a_reason_for_hundreds_of_warnings_gives_twenty_and_one_that_says_so),
+        cmocka_unit_test(a_file_with_hundreds_of_faults_has_twenty_warnings_and_one_with_their_number),
         cmocka_unit_test(a_column_of_text_is_named_with_what_to_do_about_it),
         cmocka_unit_test(a_number_that_is_no_place_is_the_name_of_a_column),
         cmocka_unit_test(a_missing_label_is_refused_or_its_row_left_out_or_a_class),
         cmocka_unit_test(numbers_to_regress_that_are_taken_for_labels_are_warned_of),
         cmocka_unit_test(labels_that_people_read_alike_are_classes_and_a_warning),
         cmocka_unit_test(errors_are_reported_with_line_and_column),
-        cmocka_unit_test(a_file_of_another_form_is_named_for_what_it_is),
+        cmocka_unit_test(a_file_of_another_format_is_refused_with_its_format),
         cmocka_unit_test(a_truncated_table_never_yields_new_rows),
         cmocka_unit_test(labels_become_classes_in_numeric_or_alphabetic_order),
         cmocka_unit_test(columns_are_left_out_or_group_the_rows),

@@ -44,7 +44,7 @@ TEST(rows_are_dense_with_zeros_where_nothing_is)
     table_clear(&t);
 }
 
-TEST(labels_are_numbers_to_regress_and_qid_is_a_group_if_that_is_asked_for)
+TEST(labels_are_targets_and_qid_is_a_group_with_these_options)
 {
     static const float x[] = {1, 2, 0, 1}, targets[] = {2.5f, -3};
     struct data_table t;
@@ -175,7 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_dense_with_zeros_where_nothing_is),
-        cmocka_unit_test(labels_are_numbers_to_regress_and_qid_is_a_group_if_that_is_asked_for),
+        cmocka_unit_test(labels_are_targets_and_qid_is_a_group_with_these_options),
         cmocka_unit_test(rows_without_labels_are_read_where_they_may_be),
         cmocka_unit_test(malformed_rows_are_refused_with_their_line),
         cmocka_unit_test(a_table_that_memory_should_not_hold_is_refused_before_it_is_made),

@@ -434,7 +434,7 @@ TEST(bools_and_rows_with_a_single_1_are_labels_and_other_rows_are_refused)
     unit_remove(dir);
 }
 
-TEST(arrays_that_do_not_match_are_refused_with_what_differs)
+TEST(arrays_that_do_not_match_are_refused_with_the_difference)
 {
     static const float x[] = {0, 1, 0.5f, 1, 2, 3};
     static const double large[] = {0, 1, 2, 3, 1e300, 5}, nan[] = {0, 1, 2, 3, 4, NAN};
@@ -543,7 +543,7 @@ int main(void)
         cmocka_unit_test(labels_and_values_are_of_any_integer_or_float_type_and_order_of_bytes),
         cmocka_unit_test(half_floats_have_their_values),
         cmocka_unit_test(bools_and_rows_with_a_single_1_are_labels_and_other_rows_are_refused),
-        cmocka_unit_test(arrays_that_do_not_match_are_refused_with_what_differs),
+        cmocka_unit_test(arrays_that_do_not_match_are_refused_with_the_difference),
         cmocka_unit_test(floats_are_labels_for_a_model_with_a_loss_for_classes_and_targets_for_others),
         cmocka_unit_test(an_array_of_integers_groups_the_training_samples),
         cmocka_unit_test(x_and_y_alone_are_split_and_floats_are_targets),

@@ -117,7 +117,7 @@ TEST(long_lines_are_truncated)
     dataset_clear(&b);
 }
 
-TEST(long_lines_are_dropped_where_that_is_asked_for)
+TEST(long_lines_are_dropped_with_that_option)
 {
     static const char *const texts[] = {"a b c d\nb\na b c\n", "c c c c c\nd d\n"};
     struct text_form form = {.length = 3, .longer = TEXT_DROP, .vocab = 100, .test = 0.01, .seed = 1};
@@ -297,7 +297,7 @@ int main(void)
         cmocka_unit_test(words_outside_the_vocabulary_are_unknown),
         cmocka_unit_test(the_vocabulary_comes_from_the_training_lines),
         cmocka_unit_test(long_lines_are_truncated),
-        cmocka_unit_test(long_lines_are_dropped_where_that_is_asked_for),
+        cmocka_unit_test(long_lines_are_dropped_with_that_option),
         cmocka_unit_test(bytes_that_are_not_utf8_count_as_letters),
         cmocka_unit_test(any_bytes_are_parsed_or_refused),
         cmocka_unit_test(a_line_ends_with_lf_crlf_or_cr_and_a_mark_is_no_letter),

@@ -26,7 +26,7 @@ static bool has(const struct job_files *c, const char *id)
     return job_files_folder(path, sizeof path, c, id);
 }
 
-TEST(the_copies_of_one_job_make_room_for_those_of_another_that_is_looked_at)
+TEST(copies_of_one_job_are_removed_for_those_of_another_that_is_viewed)
 {
     struct job_files c;
     struct err e;
@@ -47,7 +47,7 @@ TEST(the_copies_of_one_job_make_room_for_those_of_another_that_is_looked_at)
     job_files_close(&c);
 }
 
-TEST(copies_that_nobody_looks_at_are_removed)
+TEST(unused_copies_are_removed)
 {
     char id[LISTED_ID];
     struct job_files c;
@@ -71,8 +71,8 @@ TEST(copies_that_nobody_looks_at_are_removed)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_copies_of_one_job_make_room_for_those_of_another_that_is_looked_at),
-        cmocka_unit_test(copies_that_nobody_looks_at_are_removed),
+        cmocka_unit_test(copies_of_one_job_are_removed_for_those_of_another_that_is_viewed),
+        cmocka_unit_test(unused_copies_are_removed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

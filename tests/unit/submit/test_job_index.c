@@ -186,7 +186,7 @@ TEST(a_name_finds_the_only_job_that_has_it)
     unit_remove(folder);
 }
 
-TEST(a_folder_of_results_stands_for_its_job)
+TEST(a_result_folder_names_its_job)
 {
     const char *folder = home();
     char path[PATH_MAX];
@@ -247,7 +247,7 @@ int main(void)
         cmocka_unit_test(the_reason_of_a_failed_job_is_saved),
         cmocka_unit_test(an_id_prefix_finds_a_job_and_no_id_the_latest),
         cmocka_unit_test(a_name_finds_the_only_job_that_has_it),
-        cmocka_unit_test(a_folder_of_results_stands_for_its_job),
+        cmocka_unit_test(a_result_folder_names_its_job),
         cmocka_unit_test(the_job_record_is_private_and_holds_no_token),
         cmocka_unit_test(new_ids_differ_and_sort_by_time),
     };

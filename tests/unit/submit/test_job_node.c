@@ -13,7 +13,7 @@ static int print_all(struct print_limit *a, double seconds, int per_s, double *n
     return n;
 }
 
-TEST(an_honest_agents_lines_are_all_printed)
+TEST(all_lines_of_a_correct_agent_are_printed)
 {
     struct print_limit a = {0};
     double now = 1000;
@@ -37,7 +37,7 @@ TEST(a_flood_is_cut_to_a_steady_rate_and_counted)
     assert_int_equal(hidden, 0); /* said once */
 }
 
-TEST(a_clock_that_stands_still_gives_no_more)
+TEST(a_clock_that_does_not_advance_adds_no_bytes)
 {
     struct print_limit a = {0};
     double now = 1000;
@@ -52,9 +52,9 @@ TEST(a_clock_that_stands_still_gives_no_more)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_honest_agents_lines_are_all_printed),
+        cmocka_unit_test(all_lines_of_a_correct_agent_are_printed),
         cmocka_unit_test(a_flood_is_cut_to_a_steady_rate_and_counted),
-        cmocka_unit_test(a_clock_that_stands_still_gives_no_more),
+        cmocka_unit_test(a_clock_that_does_not_advance_adds_no_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

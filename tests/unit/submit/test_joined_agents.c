@@ -24,7 +24,7 @@ static struct joined_agent some(char pin, const char *address, const char *token
     return a;
 }
 
-TEST(what_join_keeps_is_found_by_address)
+TEST(a_joined_agent_is_found_by_its_address)
 {
     const char *folder = unit_folder();
     struct joined_agent a = some('a', "here:1", "one"), b = some('b', "[::1]:2", "two"), found;
@@ -82,7 +82,7 @@ TEST(files_that_others_can_read_and_damaged_ones_are_refused)
     unit_remove(folder);
 }
 
-TEST(all_that_were_joined_are_listed_by_address_and_one_can_be_forgotten)
+TEST(joined_agents_are_listed_by_address_and_each_can_be_removed)
 {
     const char *folder = unit_folder();
     struct joined_agent a = some('a', "b:1", "one"), b = some('b', "a:1", "two"), found;
@@ -303,9 +303,9 @@ TEST(the_new_address_is_kept_beside_the_token)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_join_keeps_is_found_by_address),
+        cmocka_unit_test(a_joined_agent_is_found_by_its_address),
         cmocka_unit_test(a_new_agent_at_an_address_replaces_the_former_one),
-        cmocka_unit_test(all_that_were_joined_are_listed_by_address_and_one_can_be_forgotten),
+        cmocka_unit_test(joined_agents_are_listed_by_address_and_each_can_be_removed),
         cmocka_unit_test(files_that_others_can_read_and_damaged_ones_are_refused),
         cmocka_unit_test(an_agent_is_known_by_its_key_among_any_number_of_others),
         cmocka_unit_test(other_servers_silent_ones_and_closed_ports_are_not_taken_and_cost_one_handshake),

@@ -96,7 +96,7 @@ TEST(targets_of_the_logistic_loss_are_from_0_to_1)
     assert_ok(data_fits_model(&m, &d, &e));
 }
 
-TEST(numbers_to_regress_that_are_taken_for_classes_are_told_how_to_become_targets)
+TEST(targets_that_are_read_as_classes_are_refused_with_the_option_for_targets)
 {
     static int32_t label;
     struct model_spec m = {.name = "m", .in = SHAPE(1, 3), .n_in = 3, .n_out = 1, .loss = LOSS_MSE};
@@ -118,7 +118,7 @@ int main(void)
         cmocka_unit_test(a_refusal_names_both_shapes_and_how_an_array_is_turned),
         cmocka_unit_test(a_model_refuses_images_of_another_layout),
         cmocka_unit_test(targets_of_the_logistic_loss_are_from_0_to_1),
-        cmocka_unit_test(numbers_to_regress_that_are_taken_for_classes_are_told_how_to_become_targets),
+        cmocka_unit_test(targets_that_are_read_as_classes_are_refused_with_the_option_for_targets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,7 +123,7 @@ TEST(the_last_attempt_counts)
     json_decref(a);
 }
 
-TEST(what_was_recorded_here_is_kept_beside_what_agents_say)
+TEST(local_records_are_kept_beside_the_reports_of_agents)
 {
     json_t *a = answer_of("{\"jobs\": [" JOB("0", "running", "") "]}");
     json_t *known = answer_of(
@@ -188,7 +188,7 @@ int main(void)
         cmocka_unit_test(the_nodes_of_several_agents_are_one_job),
         cmocka_unit_test(a_job_is_as_far_as_its_last_node_and_ends_as_its_worst),
         cmocka_unit_test(the_last_attempt_counts),
-        cmocka_unit_test(what_was_recorded_here_is_kept_beside_what_agents_say),
+        cmocka_unit_test(local_records_are_kept_beside_the_reports_of_agents),
         cmocka_unit_test(no_answer_of_an_agent_is_trusted),
     };
 

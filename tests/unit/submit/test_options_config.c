@@ -70,7 +70,7 @@ TEST(the_command_line_goes_before_the_file)
     assert_string_equal(o.workers, "");
 }
 
-TEST(what_a_file_gives_counts_as_given)
+TEST(options_from_a_file_count_as_given)
 {
     assert_ok(PARSE("{\"gradient_descent\":\"adam\"}", "-q"));
     assert_true(o.settings.learn_rate == 0.001); /* adam's own */
@@ -80,7 +80,7 @@ TEST(what_a_file_gives_counts_as_given)
     assert_true(o.settings.epochs > 1000);
 }
 
-TEST(mistakes_are_told_with_their_place)
+TEST(a_mistake_is_reported_with_its_place)
 {
     static const struct {
         const char *text, *message, *hint;
@@ -178,8 +178,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_sets_options_by_their_names),
         cmocka_unit_test(the_command_line_goes_before_the_file),
-        cmocka_unit_test(what_a_file_gives_counts_as_given),
-        cmocka_unit_test(mistakes_are_told_with_their_place),
+        cmocka_unit_test(options_from_a_file_count_as_given),
+        cmocka_unit_test(a_mistake_is_reported_with_its_place),
         cmocka_unit_test(a_simulation_is_repeated_with_the_times_it_measured),
         cmocka_unit_test(a_changed_run_chooses_its_path_anew),
         cmocka_unit_test(a_run_whose_files_are_gone_is_refused),

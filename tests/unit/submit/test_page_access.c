@@ -103,7 +103,7 @@ TEST(a_host_that_is_not_this_machine_is_refused)
         assert_int_equal(ask((struct asked){.host = right[i], .cookie = cookie}, NULL), PAGE_SERVE);
 }
 
-TEST(what_another_site_makes_the_browser_ask_is_refused)
+TEST(requests_that_another_site_triggers_are_refused)
 {
     static const char *const origins[] = {
         "null", "http://evil.example", "https://127.0.0.1:8000", "http://127.0.0.1:8001", "", NULL};
@@ -143,7 +143,7 @@ int main(void)
         cmocka_unit_test(two_pages_have_other_secrets),
         cmocka_unit_test(a_cookie_of_another_page_is_refused),
         cmocka_unit_test(a_host_that_is_not_this_machine_is_refused),
-        cmocka_unit_test(what_another_site_makes_the_browser_ask_is_refused),
+        cmocka_unit_test(requests_that_another_site_triggers_are_refused),
         cmocka_unit_test(a_change_needs_the_pages_own_header),
     };
 

@@ -48,7 +48,7 @@ static void copy(struct preprocessing *out, const struct preprocessing *p)
     json_decref(doc);
 }
 
-TEST(a_record_has_what_the_training_half_teaches)
+TEST(a_record_has_the_values_learned_from_the_training_half)
 {
     struct preprocessing p;
     json_t *doc;
@@ -112,7 +112,7 @@ TEST(a_record_that_is_written_and_read_is_the_same_to_the_last_bit)
     preprocessing_clear(&p);
 }
 
-TEST(records_that_differ_are_told_by_the_part_that_does)
+TEST(records_that_differ_are_refused_with_the_part_that_differs)
 {
     struct dataset d = rows;
     struct preprocessing p, q;
@@ -322,10 +322,10 @@ TEST(a_vocabulary_that_no_model_file_holds_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_record_has_what_the_training_half_teaches),
+        cmocka_unit_test(a_record_has_the_values_learned_from_the_training_half),
         cmocka_unit_test(a_record_has_no_path_of_a_test_file),
         cmocka_unit_test(a_record_that_is_written_and_read_is_the_same_to_the_last_bit),
-        cmocka_unit_test(records_that_differ_are_told_by_the_part_that_does),
+        cmocka_unit_test(records_that_differ_are_refused_with_the_part_that_differs),
         cmocka_unit_test(labels_get_the_numbers_of_the_record_by_their_names),
         cmocka_unit_test(labels_that_are_numbers_keep_their_meaning_between_a_table_and_arrays),
         cmocka_unit_test(samples_of_another_form_are_refused),

@@ -82,7 +82,7 @@ TEST(progress_keeps_fields_that_an_event_omits)
 
 #define HEX "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-TEST(a_node_tells_on_whom_it_waits_and_what_its_weights_are_in_the_end)
+TEST(a_node_reports_on_which_node_it_waits_and_the_digest_of_its_final_weights)
 {
     static const struct {
         const char *line;
@@ -255,7 +255,7 @@ int main(void)
         cmocka_unit_test(a_document_that_is_no_job_is_refused),
         cmocka_unit_test(text_of_an_agent_cannot_control_the_terminal),
         cmocka_unit_test(progress_keeps_fields_that_an_event_omits),
-        cmocka_unit_test(a_node_tells_on_whom_it_waits_and_what_its_weights_are_in_the_end),
+        cmocka_unit_test(a_node_reports_on_which_node_it_waits_and_the_digest_of_its_final_weights),
         cmocka_unit_test(an_end_event_needs_an_end_state),
         cmocka_unit_test(artifacts_are_counted_and_their_digests_checked),
         cmocka_unit_test(a_problem_becomes_a_message_and_a_code),

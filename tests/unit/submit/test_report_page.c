@@ -136,7 +136,7 @@ TEST(a_report_has_a_jobs_documents_and_no_text_of_it_is_executed)
     unit_remove(folder);
 }
 
-TEST(what_is_no_file_of_the_folder_is_not_opened)
+TEST(a_name_that_is_not_a_file_of_the_folder_is_not_opened)
 {
     const char *folder = hostile_folder();
     char path[256];
@@ -402,7 +402,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_report_has_a_jobs_documents_and_no_text_of_it_is_executed),
-        cmocka_unit_test(what_is_no_file_of_the_folder_is_not_opened),
+        cmocka_unit_test(a_name_that_is_not_a_file_of_the_folder_is_not_opened),
         cmocka_unit_test(only_regular_files_below_the_folder_are_found),
         cmocka_unit_test(a_file_for_which_no_descriptor_is_left_is_not_missing),
         cmocka_unit_test(a_list_of_names_is_sorted_and_an_empty_one_holds_no_memory),

@@ -75,7 +75,7 @@ TEST(runs_of_a_sweep_are_found_and_named_after_it_and_nothing_below_a_result)
     unit_remove(folder);
 }
 
-TEST(a_changed_run_json_is_read_again_and_a_removed_folder_forgotten)
+TEST(a_changed_run_json_is_read_again_and_a_removed_folder_leaves_the_index)
 {
     const char *folder = unit_folder();
     struct result_list l = results_of(folder);
@@ -162,7 +162,7 @@ static void scan_with(struct result_list *l, int n)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
 }
 
-TEST(without_descriptors_what_was_found_is_kept)
+TEST(without_descriptors_the_earlier_results_are_kept)
 {
     const char *folder = unit_folder();
     struct result_list l = results_of(folder);
@@ -202,10 +202,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folders_with_a_run_json_are_found_two_levels_deep_and_no_link_is_followed),
         cmocka_unit_test(runs_of_a_sweep_are_found_and_named_after_it_and_nothing_below_a_result),
-        cmocka_unit_test(a_changed_run_json_is_read_again_and_a_removed_folder_forgotten),
+        cmocka_unit_test(a_changed_run_json_is_read_again_and_a_removed_folder_leaves_the_index),
         cmocka_unit_test(copies_of_a_folder_are_shown_beside_each_other),
         cmocka_unit_test(each_of_a_thousand_copies_has_an_id_of_its_own),
-        cmocka_unit_test(without_descriptors_what_was_found_is_kept),
+        cmocka_unit_test(without_descriptors_the_earlier_results_are_kept),
         cmocka_unit_test(a_folder_of_results_is_a_list_of_one),
     };
 

@@ -58,7 +58,7 @@ TEST(cells_come_in_the_order_of_the_columns_whatever_the_file_has)
     unit_remove(folder);
 }
 
-TEST(a_pipe_in_the_place_of_records_holds_up_nobody_and_no_row_is_endless)
+TEST(a_pipe_in_place_of_records_blocks_no_reader_and_an_endless_row_is_refused)
 {
     const char *folder = unit_folder();
     struct seen s = {0};
@@ -92,7 +92,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cells_come_in_the_order_of_the_columns_whatever_the_file_has),
-        cmocka_unit_test(a_pipe_in_the_place_of_records_holds_up_nobody_and_no_row_is_endless),
+        cmocka_unit_test(a_pipe_in_place_of_records_blocks_no_reader_and_an_endless_row_is_refused),
         cmocka_unit_test(a_cells_number_ends_with_the_cell),
     };
 

@@ -191,7 +191,7 @@ TEST(a_rule_that_fails_in_asgd_is_pointed_to_the_limit_that_refuses_it)
     submission_clear(&s);
 }
 
-TEST(a_codec_that_takes_longer_than_all_else_is_what_bounds_the_job)
+TEST(a_codec_that_takes_most_of_the_time_is_reported_as_the_bottleneck)
 {
     struct submission s;
     double *of;
@@ -209,7 +209,7 @@ TEST(a_codec_that_takes_longer_than_all_else_is_what_bounds_the_job)
     submission_clear(&s);
 }
 
-TEST(bytes_of_nodes_that_share_a_machine_are_said_to_be_those_of_a_network)
+TEST(bytes_of_nodes_that_share_a_machine_are_labelled_as_those_of_a_network)
 {
     struct submission s;
 
@@ -233,8 +233,8 @@ int main(void)
         cmocka_unit_test(workers_that_end_different_are_named_unless_the_rule_means_it),
         cmocka_unit_test(workers_whose_exchanges_combined_nothing_get_one_warning_and_equal_ones_too),
         cmocka_unit_test(a_rule_that_fails_in_asgd_is_pointed_to_the_limit_that_refuses_it),
-        cmocka_unit_test(a_codec_that_takes_longer_than_all_else_is_what_bounds_the_job),
-        cmocka_unit_test(bytes_of_nodes_that_share_a_machine_are_said_to_be_those_of_a_network),
+        cmocka_unit_test(a_codec_that_takes_most_of_the_time_is_reported_as_the_bottleneck),
+        cmocka_unit_test(bytes_of_nodes_that_share_a_machine_are_labelled_as_those_of_a_network),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ TEST(each_row_has_the_values_of_its_columns_or_a_named_one)
     unit_remove(folder);
 }
 
-TEST(a_node_began_when_it_says_or_when_the_job_was_submitted)
+TEST(the_start_of_a_node_is_the_reported_one_or_the_submission_of_the_job)
 {
     json_t *run = json_pack("{s:s, s:[{s:i, s:s}, {s:i, s:s}]}", "submitted_at", "1970-01-01T00:00:10.000Z",
                             "nodes", "node", 0, "started_at", "1970-01-01T00:00:20.500Z", "node", -2,
@@ -132,7 +132,7 @@ TEST(a_full_disk_fails_the_export)
     unit_remove(folder); /* which holds nothing else */
 }
 
-TEST(what_is_no_result_is_refused)
+TEST(a_folder_without_results_is_refused)
 {
     const char *folder = unit_folder();
     json_t *run = json_object();
@@ -173,10 +173,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_row_has_the_values_of_its_columns_or_a_named_one),
-        cmocka_unit_test(a_node_began_when_it_says_or_when_the_job_was_submitted),
+        cmocka_unit_test(the_start_of_a_node_is_the_reported_one_or_the_submission_of_the_job),
         cmocka_unit_test(more_files_than_are_open_at_once_keep_all_their_lines_and_replace_earlier_ones),
         cmocka_unit_test(a_full_disk_fails_the_export),
-        cmocka_unit_test(what_is_no_result_is_refused),
+        cmocka_unit_test(a_folder_without_results_is_refused),
         cmocka_unit_test(links_and_pipes_of_a_folder_are_not_copied_and_not_read),
     };
 

@@ -36,7 +36,7 @@ static int ask(int fd, const char *path)
     return sscanf(text, "HTTP/1.1 %d", &status) == 1 ? status : 0;
 }
 
-TEST(connections_that_show_no_cookie_keep_nobody_out)
+TEST(connections_without_a_cookie_do_not_block_those_with_one)
 {
     enum { MANY = 2 * PAGE_UNAUTHENTICATED };
     static const char half[] = "GET / HTTP/1.1\r\nHost: 127";
@@ -205,7 +205,7 @@ TEST(an_address_whose_percent_signs_have_no_meaning_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(connections_that_show_no_cookie_keep_nobody_out),
+        cmocka_unit_test(connections_without_a_cookie_do_not_block_those_with_one),
         cmocka_unit_test(raw_heads_are_answered_as_the_agent_answers_them),
         cmocka_unit_test(a_request_behind_one_that_is_refused_is_not_read),
         cmocka_unit_test(an_address_whose_percent_signs_have_no_meaning_is_refused),

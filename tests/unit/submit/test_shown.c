@@ -94,7 +94,7 @@ static const char *log_of(const struct shown *s, struct log_query q)
     return out;
 }
 
-TEST(pages_of_a_log_follow_each_other_while_it_grows_and_its_end_can_be_asked_for)
+TEST(pages_of_a_growing_log_follow_each_other_and_its_end_can_be_requested)
 {
     const char *folder = unit_folder();
     struct shown s = live_of(folder, "{\"nodes\": [{\"node\": 0}, {\"node\": 1}]}");
@@ -119,7 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_a_job_that_is_retried_only_the_last_attempt_is_shown),
-        cmocka_unit_test(pages_of_a_log_follow_each_other_while_it_grows_and_its_end_can_be_asked_for),
+        cmocka_unit_test(pages_of_a_growing_log_follow_each_other_and_its_end_can_be_requested),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

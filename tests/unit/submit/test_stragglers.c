@@ -57,7 +57,7 @@ TEST(a_worker_that_is_slow_for_five_steps_is_a_straggler_since_the_first_of_them
     json_decref(list);
 }
 
-TEST(one_slow_report_and_a_slow_step_now_and_then_are_none)
+TEST(one_slow_report_and_occasional_slow_steps_make_no_straggler)
 {
     struct bench b;
     char text[160];
@@ -70,7 +70,7 @@ TEST(one_slow_report_and_a_slow_step_now_and_then_are_none)
         }
 }
 
-TEST(the_slower_one_of_two_workers_is_compared_with_the_faster_one_and_one_alone_with_nobody)
+TEST(the_slower_of_two_workers_is_compared_with_the_faster_and_a_single_worker_with_none)
 {
     struct bench b;
     char text[160];
@@ -106,7 +106,7 @@ TEST(the_steps_before_the_first_report_are_not_counted_as_a_resumed_job_has_not_
     }
 }
 
-TEST(of_a_job_that_nobody_has_watched_the_averages_are_compared)
+TEST(of_a_job_without_samples_of_progress_the_averages_are_compared)
 {
     struct bench b;
     char text[160];
@@ -127,7 +127,7 @@ TEST(of_a_job_that_nobody_has_watched_the_averages_are_compared)
     assert_false(straggler_text(text, sizeof text, &b.s, 2));
 }
 
-TEST(nothing_is_said_before_every_worker_has_reported)
+TEST(no_straggler_is_reported_before_every_worker_has_reported)
 {
     struct bench b;
     char text[160];
@@ -144,13 +144,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_that_is_slow_for_five_steps_is_a_straggler_since_the_first_of_them),
-        cmocka_unit_test(one_slow_report_and_a_slow_step_now_and_then_are_none),
-        cmocka_unit_test(
-            the_slower_one_of_two_workers_is_compared_with_the_faster_one_and_one_alone_with_nobody),
+        cmocka_unit_test(one_slow_report_and_occasional_slow_steps_make_no_straggler),
+        cmocka_unit_test(the_slower_of_two_workers_is_compared_with_the_faster_and_a_single_worker_with_none),
         cmocka_unit_test(
             the_steps_before_the_first_report_are_not_counted_as_a_resumed_job_has_not_taken_them),
-        cmocka_unit_test(of_a_job_that_nobody_has_watched_the_averages_are_compared),
-        cmocka_unit_test(nothing_is_said_before_every_worker_has_reported),
+        cmocka_unit_test(of_a_job_without_samples_of_progress_the_averages_are_compared),
+        cmocka_unit_test(no_straggler_is_reported_before_every_worker_has_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -440,7 +440,7 @@ static void predict_of(const json_t *job, const char *const *args)
     assert_ok(options_take_of_job(&o, FOR_PREDICT, job, &e));
 }
 
-TEST(predict_takes_model_and_data_of_the_job_except_what_is_given)
+TEST(predict_takes_model_and_data_of_the_job_unless_options_name_others)
 {
     json_t *job = json_pack("{s:s, s:s, s:s, s:s, s:s}", "dataset", "csv:label=a", "data", "/dev/null",
                             "transform", "standard", "batch_size", "512", "epochs", "9");
@@ -492,7 +492,7 @@ TEST(a_job_that_runs_again_keeps_its_hosts_unless_another_list_is_given)
     unit_remove(dir);
 }
 
-TEST(a_wrong_value_of_any_choice_is_refused_with_those_there_are)
+TEST(a_wrong_value_of_any_choice_is_refused_with_the_valid_values)
 {
     options_defaults(&o);
     for (int i = 0; i < options_table.n; i++) {
@@ -536,10 +536,10 @@ int main(void)
         cmocka_unit_test(a_resumed_job_keeps_its_options_except_those_that_may_change),
         cmocka_unit_test(a_resumed_job_finds_its_files_from_every_folder),
         cmocka_unit_test(a_missing_file_of_the_earlier_job_is_reported_with_its_option),
-        cmocka_unit_test(predict_takes_model_and_data_of_the_job_except_what_is_given),
+        cmocka_unit_test(predict_takes_model_and_data_of_the_job_unless_options_name_others),
         cmocka_unit_test(hosts_take_the_place_of_a_list_and_all_of_them_work),
         cmocka_unit_test(a_job_that_runs_again_keeps_its_hosts_unless_another_list_is_given),
-        cmocka_unit_test(a_wrong_value_of_any_choice_is_refused_with_those_there_are),
+        cmocka_unit_test(a_wrong_value_of_any_choice_is_refused_with_the_valid_values),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

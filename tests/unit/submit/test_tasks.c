@@ -52,7 +52,7 @@ TEST(tasks_of_several_machines_share_a_token)
     assert_error_has("1 of the 2 hosts are loopback addresses, which no other machine reaches");
 }
 
-TEST(what_no_task_can_be_is_wrong_usage)
+TEST(an_impossible_task_is_wrong_usage)
 {
     struct err e = {0};
 
@@ -77,7 +77,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_task_is_one_of_its_list_and_worker_0_is_the_chief),
         cmocka_unit_test(tasks_of_several_machines_share_a_token),
-        cmocka_unit_test(what_no_task_can_be_is_wrong_usage),
+        cmocka_unit_test(an_impossible_task_is_wrong_usage),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,7 +162,7 @@ static bool is_warned(struct shape shape, float value, float last, const char *t
     return has_warning;
 }
 
-TEST(whole_numbers_to_255_that_are_no_bytes_are_told_where_a_sample_may_be_an_image)
+TEST(whole_numbers_to_255_of_another_type_than_bytes_cause_a_warning_where_a_sample_may_be_an_image)
 {
     static const struct shape images[] = {{3, {28, 28, 1}},
                                           {3, {32, 32, 3}},
@@ -209,7 +209,8 @@ int main(void)
         cmocka_unit_test(standardization_is_by_channel_of_images_and_by_column_of_tables),
         cmocka_unit_test(a_constant_column_becomes_0),
         cmocka_unit_test(floats_and_tokens_are_unchanged),
-        cmocka_unit_test(whole_numbers_to_255_that_are_no_bytes_are_told_where_a_sample_may_be_an_image),
+        cmocka_unit_test(
+            whole_numbers_to_255_of_another_type_than_bytes_cause_a_warning_where_a_sample_may_be_an_image),
         cmocka_unit_test(crop_and_flip_need_images_that_are_large_enough),
     };
 

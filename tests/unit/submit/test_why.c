@@ -20,7 +20,7 @@ static json_t *why(const char *run)
     return out;
 }
 
-TEST(a_failure_is_told_by_its_cause_and_what_that_means)
+TEST(a_failure_is_printed_with_its_cause_and_the_meaning_of_that)
 {
     json_t *o = why("{\"id\":\"j-000001\",\"state\":\"failed\",\"cause_node\":1,\"reason\":\"RunnerDied\","
                     "\"message\":\"killed by signal 9\",\"folder\":\"/r\",\"files\":[],\"nodes\":["
@@ -96,7 +96,7 @@ TEST(a_simulation_has_no_agents_to_ask)
     json_decref(o);
 }
 
-TEST(the_attempts_before_are_told)
+TEST(earlier_attempts_are_printed)
 {
     json_t *o = why("{\"id\":\"j-000001\",\"state\":\"succeeded\",\"nodes\":[],\"facts\":{\"attempts\":["
                     "{\"attempt\":1,\"node\":1,\"reason\":\"NodeLost\"},"
@@ -108,7 +108,7 @@ TEST(the_attempts_before_are_told)
     json_decref(o);
 }
 
-TEST(a_reason_of_a_newer_version_is_told_without_a_meaning)
+TEST(a_reason_of_a_newer_version_is_printed_without_a_meaning)
 {
     json_t *o = why("{\"id\":\"j-000001\",\"state\":\"cancelled\",\"cause_node\":0,\"reason\":\"Newer\","
                     "\"message\":\"\",\"folder\":\"/r\",\"files\":[{\"name\":\"records/train.csv\"}],"
@@ -121,7 +121,7 @@ TEST(a_reason_of_a_newer_version_is_told_without_a_meaning)
     json_decref(o);
 }
 
-TEST(a_job_that_runs_is_told_by_its_least_advanced_node)
+TEST(the_progress_of_a_job_is_that_of_its_least_advanced_node)
 {
     json_t *o = why("{\"id\":\"j-000001\",\"state\":\"pending\",\"cause_node\":null,\"reason\":null,"
                     "\"message\":null,\"folder\":\"/r\",\"files\":[],\"nodes\":["
@@ -134,7 +134,7 @@ TEST(a_job_that_runs_is_told_by_its_least_advanced_node)
     json_decref(o);
 }
 
-TEST(a_job_that_is_held_up_is_told_by_whom)
+TEST(a_job_that_waits_names_the_node_that_it_waits_for)
 {
     json_t *o = why("{\"id\":\"j-000001\",\"state\":\"running\",\"folder\":\"/r\",\"files\":[],\"nodes\":["
                     "{\"node\":0,\"address\":\"a:1\",\"state\":\"running\",\"waits_for\":null},"
@@ -144,7 +144,7 @@ TEST(a_job_that_is_held_up_is_told_by_whom)
     json_decref(o);
 }
 
-TEST(a_success_is_told_as_one)
+TEST(a_success_is_printed_as_a_success)
 {
     json_t *o = why(
         "{\"id\":\"j-000001\",\"state\":\"succeeded\",\"cause_node\":null,\"folder\":\"/r\",\"files\":["
@@ -207,7 +207,7 @@ TEST(an_agent_that_did_not_answer_is_to_be_started_again)
     json_decref(o);
 }
 
-TEST(what_a_document_quotes_adds_no_line_and_no_command)
+TEST(quotes_in_a_document_add_no_line_and_no_command)
 {
     json_t *o = why(
         "{\"id\":\"j-000001\",\"state\":\"failed\",\"cause_node\":0,\"reason\":\"RunnerDied\","
@@ -222,7 +222,7 @@ TEST(what_a_document_quotes_adds_no_line_and_no_command)
     json_decref(o);
 }
 
-TEST(a_document_whose_id_is_none_is_refused)
+TEST(a_document_with_an_invalid_id_is_refused)
 {
     static const char *const ids[] = {"../../x", "j-1; rm -rf ~", "", "x", "j-a\n"};
     struct err e;
@@ -253,18 +253,18 @@ TEST(a_document_without_a_job_is_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_failure_is_told_by_its_cause_and_what_that_means),
+        cmocka_unit_test(a_failure_is_printed_with_its_cause_and_the_meaning_of_that),
         cmocka_unit_test(of_a_thousand_nodes_a_few_are_named_and_the_rest_is_counted),
         cmocka_unit_test(a_simulation_has_no_agents_to_ask),
-        cmocka_unit_test(the_attempts_before_are_told),
-        cmocka_unit_test(a_reason_of_a_newer_version_is_told_without_a_meaning),
-        cmocka_unit_test(a_job_that_runs_is_told_by_its_least_advanced_node),
-        cmocka_unit_test(a_job_that_is_held_up_is_told_by_whom),
-        cmocka_unit_test(a_success_is_told_as_one),
+        cmocka_unit_test(earlier_attempts_are_printed),
+        cmocka_unit_test(a_reason_of_a_newer_version_is_printed_without_a_meaning),
+        cmocka_unit_test(the_progress_of_a_job_is_that_of_its_least_advanced_node),
+        cmocka_unit_test(a_job_that_waits_names_the_node_that_it_waits_for),
+        cmocka_unit_test(a_success_is_printed_as_a_success),
         cmocka_unit_test(the_next_command_is_one_that_helps),
         cmocka_unit_test(an_agent_that_did_not_answer_is_to_be_started_again),
-        cmocka_unit_test(what_a_document_quotes_adds_no_line_and_no_command),
-        cmocka_unit_test(a_document_whose_id_is_none_is_refused),
+        cmocka_unit_test(quotes_in_a_document_add_no_line_and_no_command),
+        cmocka_unit_test(a_document_with_an_invalid_id_is_refused),
         cmocka_unit_test(a_document_without_a_job_is_refused),
     };
 
