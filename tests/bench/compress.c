@@ -1,6 +1,6 @@
 /* compress [N] -- each compressor on N (1,000,000) normal values: GB of floats a second that one processor
- * encodes and decodes, the median of many runs, and bits for each value on the wire. Beside them memcpy of
- * the same floats, and for huffman MB of symbols a second and bits of a symbol against the entropy. */
+ * encodes and decodes, the median of many runs, and bits for each value on the wire. For comparison: memcpy
+ * of the same floats; for huffman also MB of symbols a second, and bits of a symbol against the entropy. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

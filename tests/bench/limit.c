@@ -1,7 +1,7 @@
-/* limit MODEL.json BATCH -- microseconds that the matrix products of one training step take by themselves,
- * on one thread: computed by nn/matmul, a bound for any engine on these products, and by the better one of
- * the libraries alone. A convolution counts as the products of its unfolded images, one image at a time;
- * nn/conv_winograd needs smaller ones. */
+/* limit MODEL.json BATCH -- microseconds of the matrix products alone of one training step, on one thread:
+ * by nn/kernels/matmul, which is a bound for any engine that computes these products, and by the better one
+ * of the libraries. A convolution counts as the products of its unfolded images, one image at a time;
+ * nn/layers/conv_winograd needs smaller products. */
 #include <cblas.h>
 #include <math.h>
 #include <stdio.h>

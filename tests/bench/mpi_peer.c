@@ -1,6 +1,6 @@
 /* mpi_peer N_NODES [BYTES...] -- the median time of MPI_Allreduce over so many bytes of float32, on N_NODES
- * processes started by mpirun, each bound to a processor of its own. A competitor in the all-reduce
- * benchmarks; tests/bench/comm describes their common interface. */
+ * processes started by mpirun, each bound to a processor of its own. tests/bench/comm compares it with psgd,
+ * and describes the common interface. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-# certificates.bash -- a CA of a test's own, and what it signs, by GnuTLS' certtool.
+# certificates.bash -- a CA of the test, and certificates that it signs, by GnuTLS' certtool.
 # shellcheck shell=bash disable=SC2034 # variables are used by the tests
 
 needs_certtool() { command -v certtool >/dev/null || skip "certificates need certtool, of GnuTLS"; }

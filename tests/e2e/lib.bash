@@ -1,15 +1,16 @@
-# lib.bash -- agents for a test, in a folder of the test's own, on ports chosen by the kernel; removed when it ends.
+# lib.bash -- agents for a test, in a folder that is removed when it ends, on ports that the kernel chooses.
 # shellcheck shell=bash disable=SC2034 # variables are used by the tests
 
 ROOT=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
 BUILD=$(cd "$ROOT" && cd "${BUILD:-build}" && pwd)
 DATA=${PSGD_DATA:-$ROOT/../shared/data}
 TOOLS=$BUILD/tests/tool
-# A data set for what does not hang on its size, as --dataset: 10 steps of 64 per epoch for each of two nodes, in a third of the
-# time that the whole digits take.
+# --dataset of tests that do not depend on its size: 10 steps of 64 per epoch for each of two nodes, in a third of the time of the
+# whole digits.
 FEW=digits:train=1280,test=200
 
-# Nothing hangs: of the seconds that tests/run gives a script, a test has two thirds, each program in it one third.
+# Limits of time: a test has two thirds of the seconds that tests/run allows a script without a finished test, each program in it
+# one third.
 TEST_TIMEOUT=${TEST_TIMEOUT:-1800}
 TEST_LIMIT=$((TEST_TIMEOUT * 2 / 3))
 PROGRAM_LIMIT=$((TEST_TIMEOUT / 3))

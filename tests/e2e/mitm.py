@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What listens where an agent should: mitm.py KIND SAW [HOST:PORT CERTIFICATE KEY].
+"""A program at the address of an agent: mitm.py KIND SAW [HOST:PORT CERTIFICATE KEY].
 
 Prints its port on 127.0.0.1 (or on LISTEN), and writes every byte that a client sends, of TLS the plain text, to SAW.
 fake: answers plain HTTP with 200. fake-tls: the same inside TLS of its own. relay: passes bytes on, as a tunnel does.
-relay-tls: ends the client's TLS with its own certificate, and speaks TLS with the agent, whose nodes have the data port DATA_PORT, if
-it is set, in what the client reads. tls12: as fake-tls, at most TLS 1.2.
+relay-tls: answers the client's TLS with its own certificate, and uses TLS with the agent; if DATA_PORT is set, it replaces the data
+ports in the agent's answers. tls12: as fake-tls, at most TLS 1.2.
 """
 import os
 import re

@@ -1,5 +1,5 @@
-# namespaces.bash -- networks and disks of a test's own. They belong to processes held by the test, and disappear with them,
-# however the test ends. Root makes them as root, other users in a user namespace, where the kernel has them.
+# namespaces.bash -- networks and disks for one test. They belong to processes that the test keeps, and disappear with these,
+# however the test ends. Root makes them directly, other users in a user namespace, where the kernel has them.
 # shellcheck shell=bash disable=SC2034 # variables are used by the tests
 
 PATH=$PATH:/usr/sbin:/sbin # ip and nft, which an ordinary user's may lack

@@ -1,7 +1,7 @@
-"""An agent answers every route of its /openapi.json as that says.
+"""Checks that an agent answers every route of its /openapi.json as the document describes.
 
-usage: openapi.py HOST:PORT TOKEN ENDED RUNNING: the ids of a job that has succeeded and of one that runs. Exit status 77: all is
-right, but nothing compared the documents with their schemas, as Python's jsonschema is not installed."""
+usage: openapi.py HOST:PORT TOKEN ENDED RUNNING: the ids of a job that has succeeded and of one that runs. Exit status 77: no
+fault, but the documents were not compared with their schemas, because Python's jsonschema is not installed."""
 import hashlib
 import http.client
 import json

@@ -1,8 +1,8 @@
-# others.bash -- programs that are no agents, where an agent is expected, and what they see of a client.
+# others.bash -- programs at an address where a client expects an agent, and the bytes that they receive from it.
 # shellcheck shell=bash disable=SC2034 # variables are used by the tests
 
-# other KIND [HOST:PORT]: starts the other program under ENTER, at the address LISTEN; its port is OTHER. What it sees is in the file
-# saw, or SAW.
+# other KIND [HOST:PORT]: starts the other program under ENTER, at the address LISTEN; its port is OTHER. It writes the bytes that it
+# receives to the file saw, or SAW.
 other() {
     local saw=${SAW:-$T/saw}
     : >"$saw"

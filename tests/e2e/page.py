@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""page.py FOLDER SCENARIO ARGUMENT... [-- SCENARIO ARGUMENT...]... -- what page.bats does in the browser, one scenario after the
-other; FOLDER is for its profile. Exit status 77: there is no browser here, and stderr says why."""
+"""page.py FOLDER SCENARIO ARGUMENT... [-- SCENARIO ARGUMENT...]... -- the steps of page.bats in a browser, one scenario after the
+other; FOLDER is for its profile. Exit status 77: there is no browser, and stderr has the reason."""
 
 import hashlib
 import json

@@ -55,7 +55,7 @@ int ask_bytes(struct fixture *f, struct reply *r, const char *method, const char
 /* Whether the answer's JSON has this text or number at key. */
 bool reply_has(const struct reply *r, const char *key, const char *value);
 
-/* Its digest into `hex`. */
+/* Writes its digest to `hex`. */
 void blob_send(char hex[SHA256_HEX], struct fixture *f, const void *bytes, size_t len);
 
 /* The beginning of a shared object for this machine: the part that an agent inspects. */
@@ -65,7 +65,7 @@ void object_begin(uint8_t out[OBJECT_BYTES]);
 /* The steps of a job with one worker, whose runner behaves as named. */
 int job_reserve(struct fixture *f, struct reply *r, const char *id, bool no_queue);
 void job_send_packages(struct fixture *f, const char *id, const char *behave);
-/* Its packages: settings whose name is the behavior, for four steps, and a model of two parameters. */
+/* The packages of that job: settings whose name is the behavior, four steps, and a model of two parameters. */
 enum { FAKE_SETTINGS_MAX = 256 };
 int fake_settings(char out[FAKE_SETTINGS_MAX], const char *behave);
 extern const char fake_model[];

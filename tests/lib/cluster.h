@@ -1,6 +1,6 @@
-/* cluster -- all nodes of a job in one thread, over mesh_mem, with synthetic gradients: every exchange is
- * the real one, and so is what each node does next (runner/core/worker.h); the order in which nodes run and
- * messages arrive depends on the seed. */
+/* cluster -- all nodes of a job in one thread, over mesh_mem, with synthetic gradients. The exchange and the
+ * worker (runner/core/worker.h) are those of the runner; the order in which nodes run and messages arrive
+ * depends on the seed. */
 #ifndef PSGD_TEST_CLUSTER_H
 #define PSGD_TEST_CLUSTER_H
 
@@ -16,7 +16,7 @@ struct cluster_config {
     int n_workers, n_servers, redundancy;
     enum block_assignment assignment;
     bool is_asgd;
-    bool is_fed; /* mini-batches are shared: exchange/feed.h. cluster_run() does not ask for any */
+    bool is_fed; /* mini-batches are shared: exchange/feed.h. cluster_run() requests none */
     int goes_on; /* continue without lost nodes, while so many workers remain; 0: no */
     enum combine_path_kind path;
     struct aggregate aggregate;

@@ -1,5 +1,5 @@
-/* codec_node -- one node of a job, over mesh_mem, with a codec that a test makes of functions of its own. Nothing
- * trains: the test calls the exchange, and the codec's callbacks do what the test sets in `codec_calls`. */
+/* codec_node -- one node of a job, over mesh_mem, with a codec of functions of the test. There is no training:
+ * the test calls the exchange, and the codec's callbacks call the function in `codec_calls`. */
 #ifndef PSGD_TEST_CODEC_NODE_H
 #define PSGD_TEST_CODEC_NODE_H
 
@@ -38,8 +38,8 @@ struct codec_node {
     char recorded[64]; /* "NODE STEP NAME VALUE" of the last record */
 };
 
-/* Opens node `node` of a job of two workers and n_servers servers, and its mesh. The plug-in is copied; its name
- * is "made". The code of exchange_new's error if that fails: there is nothing to close then. */
+/* Opens node `node` of a job of two workers and n_servers servers, and its mesh, with a copy of the plug-in
+ * named "made". Returns the error of exchange_new if that fails; then there is nothing to close. */
 int codec_node_open(struct codec_node *f, const struct codec_plugin *plugin, int node, int n_servers,
                     struct err *e);
 void codec_node_close(struct codec_node *f); /* also sets codec_calls.act to NULL */

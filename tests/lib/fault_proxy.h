@@ -33,7 +33,7 @@ struct fault_proxy {
     atomic_int flip_in[2]; /* forward, back: flips a bit of the flip_in-th byte from now; 0: none */
     atomic_int n[N_FAULTS];
     atomic_int n_connections;
-    atomic_bool was_suspended; /* for a second or more: the machine did not schedule it */
+    atomic_bool was_suspended; /* for a second or more, because the machine did not schedule it */
     atomic_bool is_over;
     struct fault_plan plan;
     int to_port;

@@ -37,7 +37,7 @@ void *opening_close_one(void *opening); /* waits until the peers have acknowledg
 struct two_addresses {
     struct tcp_dialer dialer;
     struct tcp_places places;
-    int first_error; /* errno of every attempt to connect to `first`; 0: it is really tried */
+    int first_error; /* errno of every attempt to connect to `first`; 0: the attempt is made */
 };
 
 void opening_name(struct opening *o, struct two_addresses *a, const char *first);

@@ -1,4 +1,4 @@
-/* prometheus_check -- a second reading of Prometheus' text format, for tests of the one that is written. */
+/* prometheus_check -- a parser of Prometheus' text format, with which tests check the writer. */
 #ifndef PSGD_TEST_PROMETHEUS_CHECK_H
 #define PSGD_TEST_PROMETHEUS_CHECK_H
 
@@ -9,7 +9,7 @@ enum { SERIES_MAX = 4096 };
 
 struct prometheus_text {
     struct {
-        char *name; /* as it stands, with its labels */
+        char *name; /* as in the text, with its labels */
         double value;
     } series[SERIES_MAX];
     size_t n;

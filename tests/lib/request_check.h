@@ -1,5 +1,5 @@
-/* request_check -- a second reading of raw requests, by RFC 9112 and docs/protocol.md, that shares nothing
- * with the agent's: tests compare both, and what an agent answers with what is allowed here. */
+/* request_check -- a second parser of raw requests, by RFC 9112 and docs/protocol.md, independent of the
+ * agent's: tests compare the two, and the agent's answers with those that this parser allows. */
 #ifndef PSGD_TEST_REQUEST_CHECK_H
 #define PSGD_TEST_REQUEST_CHECK_H
 

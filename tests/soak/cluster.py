@@ -1,4 +1,4 @@
-"""A cluster of agents on this machine, in one folder: starts, kills and looks at them. The folder is a history for
+"""A cluster of agents on this machine, in one folder: starts, kills and inspects them. The folder is a history for
 tests/tool/check_history.py."""
 
 import http.client

@@ -1,12 +1,12 @@
-"""The log of disk_log.c: what it says of a folder, what is left of that when the power fails, and which answers were given."""
+"""The log of disk_log.c: the contents of a folder, the files that are left when the power fails, and the answers that were sent."""
 
 import bisect
 import collections
 import json
 import re
 
-# What becomes of what was not synced: nothing of it is there; all is; all but the second half of the last write; the names and
-# lengths are there, and zeros for the bytes. Real file systems are between these.
+# What a power failure does to bytes that were not synced: it loses them; it loses none; it loses the second half of the last write; it
+# keeps names and lengths, with zeros for the bytes. Real file systems are between these.
 LOSSES = ("dropped", "kept", "torn", "zeros")
 UNSYNCED_EVENTS = ("progress", "eval", "log")  # protocol.md: a power failure may take the last ones of a job
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Lets the n-th call of a function fail, in one program of a three-node job, for all n; checks what is left after each.
+"""Lets the n-th call of a function fail, in one program of a three-node job, for all n, and checks the files after each.
 
     faults.py BUILD FOLDER REPORT [--roles agent,runner,submitter] [--calls stacks,write,...] [--every K] [--seconds S]
 
 Each case is a job of two workers and a server, in which call n of agent 0, of its runner or of job_submit fails once, or from
-then on. Afterwards the agent has answered the next request, nobody hangs, and an agent that is started again knows what was
-acknowledged (tests/tool/check_history.py). Of malloc, which is called some 30,000 times, `stacks` stands for one call from each
-chain of callers, `malloc` for all. --every K takes each K-th n, --seconds ends after that time and says what was left
+then on. Afterwards the agent must answer the next request, no program may hang, and an agent that is started again must have everything
+that was acknowledged (tests/tool/check_history.py). malloc is called some 30,000 times: `stacks` is one call from each chain of
+callers, `malloc` all of them. --every K takes each K-th n, --seconds ends after that time and prints the number of cases left
 out. REPORT is JSON: per role, call and mode the cases, and the violations.
 """
 

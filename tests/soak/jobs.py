@@ -1,4 +1,4 @@
-"""The small jobs of the kill loops, and what each is without a fault: its weights, its duration, the points it passes."""
+"""The small jobs of the kill loops, and the weights, duration and named points of each without a fault."""
 
 import collections
 import json

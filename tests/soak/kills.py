@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Kills one program again and again, and checks after each kill that nothing is lost or left.
+"""Kills one program repeatedly, and checks after each kill that nothing acknowledged is lost, and no file or process left.
 
     kills.py ROLE KILLS REPORT     with BUILD; PSGD_FAULT_SEED to repeat the choices of an earlier run, from kill PSGD_FIRST_KILL;
                                    PSGD_POINTS="POINT ..." for these points, one after the other
 
-ROLE is agent, runner, starting (a runner before its first steps), server or submitter. Half of the kills are at a random time, half at a named point (fail_point.c), chosen among
-all that such a program passes in a job without a fault. After each, the agent is started again, or the job resumed, waited for
-or fetched, as a user would; then the history checker looks at everything, the job is deleted, and the next one must be
-accepted at once. REPORT is a JSON file with the counts so far, written anew after each kill; histories with a violation are kept
+ROLE is agent, runner, starting (a runner before its first steps), server or submitter. Half of the kills are at a random time, half at a
+named point (fail_point.c), chosen among all that such a program passes in a job without a fault. After each kill the agent is
+started again, or the job is resumed, waited for or fetched, as a user would do; then the history checker reads all folders, the job is
+deleted, and the next job must be accepted at once. REPORT is a JSON file with the counts so far, written anew after each kill; histories with a violation are kept
 beside it.
 """
 

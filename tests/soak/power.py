@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""The power fails at every moment of a job: an agent that is started on what is left starts, and has lost nothing that it
-acknowledged.
+"""Cuts the power at every moment of a job: an agent must start on the files that are left, with everything that it acknowledged.
 
     power.py BUILD FOLDER REPORT [--sample N]
 
-Two agents, a worker's and a server's, each with its runner, log what they do to their folder from their first start on: a job,
+Two agents, a worker's and a server's, each with its runner, log every change of their folder from their first start on: a job,
 which is then deleted, a second one, and a drain. The power fails before each change of the folder and after the last one; of
 what was not synced remains what LOSSES says, each in turn (disk.py). An agent is started on that, as after a boot, and stopped;
 then its history is checked with what its answers before that moment had acknowledged. --sample takes N moments, chosen by

@@ -1,4 +1,4 @@
-"""The history checker finds each invariant where it is broken on purpose, and nothing in a healthy history."""
+"""The history checker reports each invariant that is violated on purpose, and nothing for a correct history."""
 
 import contextlib
 import hashlib

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Checks the invariants I1 to I12 of docs/reliability.md over what a cluster has left behind.
+"""Checks the invariants I1 to I12 of docs/reliability.md in the files of a cluster.
 
     check_history.py HISTORY
 
 HISTORY is a folder. Its agents' folders (--dir) have a name that begins with "agent", result folders of job_submit one that
-begins with "out"; tmp/ was everybody's TMPDIR, and must be empty. seen.jsonl has what somebody had been told before a fault, one
+begins with "out"; tmp/ was the TMPDIR of all programs, and must be empty. seen.jsonl has what clients received before a fault, one
 JSON object per line, in this order; each has "seen", and most have "agent" (a folder's name) and "job":
 
     event      "line": an event of the job's stream
     state      "state", "attempt": of a job that the agent has answered with
     rows       "file", "bytes", "sha256": the first bytes of one of the job's CSV files, whole rows
     blob       "hex": an upload that was acknowledged
-    file       "path" in the agent's folder, "sha256"; "job" is null of a file that belongs to none
+    file       "path" in the agent's folder, "sha256"; "job" is null of a file without a job
     forgotten  the agent has acknowledged that it deletes the job
     weights    "out", "sha256": weights_digest() of the same job without a fault
     idle       "pid", "fds", "sockets" (how many of them), "threads", "rss_bytes", "runners" (pids): an agent without a job
