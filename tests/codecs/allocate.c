@@ -1,5 +1,5 @@
-/* allocate -- worker 0 allocates without limit in its third step, and writes to the memory. With `hides` it then
- * makes it read-only, which RLIMIT_DATA does not count. */
+/* allocate -- worker 0 allocates without limit in its third step, and writes to the memory. With `hides`
+ * it then makes it read-only, which RLIMIT_DATA does not count. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

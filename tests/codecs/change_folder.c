@@ -1,4 +1,5 @@
-/* change_folder -- changes the working directory in open() and in its third step, which no codec should do. */
+/* change_folder -- changes the working directory in open() and in its third step, which no codec should
+ * do. */
 #define _POSIX_C_SOURCE 200809L /* chdir */
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
-/* find_connections -- the mean of gradients, with a thread that looks for connections in its process while the mesh
- * opens, and speaks HTTP on each that it finds: reached.txt in the run folder has a line for each. */
+/* find_connections -- the mean of gradients, with a thread that looks for connections in its process
+ * while the mesh opens, and speaks HTTP on each that it finds: reached.txt in the run folder has a line
+ * for each. */
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* refuse_open -- its open() refuses the job, with all that it sees of it, or does what cannot be tried before. */
+/* refuse_open -- its open() refuses the job, with all that it sees of it, or does what cannot be tried
+ * before. */
 #include "codec_events.h"
 
 enum { REFUSES, CRASHES, ALLOCATES };

@@ -65,7 +65,7 @@ void object_begin(uint8_t out[OBJECT_BYTES]);
 /* The steps of a job with one worker, whose runner behaves as named. */
 int job_reserve(struct fixture *f, struct reply *r, const char *id, bool no_queue);
 void job_send_packages(struct fixture *f, const char *id, const char *behave);
-/* The packages of that job: settings whose name is the behavior, four steps, and a model of two parameters. */
+/* Its packages: settings named after the behavior, of four steps, and a model of two parameters. */
 enum { FAKE_SETTINGS_MAX = 256 };
 int fake_settings(char out[FAKE_SETTINGS_MAX], const char *behave);
 extern const char fake_model[];

@@ -1,5 +1,5 @@
-/* codec_node -- one node of a job, over mesh_mem, with a codec of functions of the test. There is no training:
- * the test calls the exchange, and the codec's callbacks call the function in `codec_calls`. */
+/* codec_node -- one node of a job, over mesh_mem, with a codec of functions of the test. There is no
+ * training: the test calls the exchange, and the codec's callbacks call the function in codec_calls. */
 #ifndef PSGD_TEST_CODEC_NODE_H
 #define PSGD_TEST_CODEC_NODE_H
 

@@ -1,4 +1,5 @@
-/* What a codec sees of its node, and requests of it: codecs written for the test, on one node of two workers. */
+/* What a codec sees of its node, and requests of it: codecs written for the test, on one node of two
+ * workers. */
 #include "tests/unit/unit.h"
 
 #include "tests/lib/codec_node.h"
