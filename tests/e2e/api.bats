@@ -114,7 +114,7 @@ slow_job() {
     bash -c "'$BUILD'/$(cat invitation)"
     "$SUBMIT" -q --codec allreduce --node_count 1 --model softmax --epochs 1 --dataset "$FEW" -o joined
     jq -e '.members[0].name | endswith("@" + $host)' --arg host "$(uname -n)" agent0/members.json
-    # What is no invitation.
+    # Texts that are not an invitation.
     local text
     for text in 127.0.0.1 "127.0.0.1#short#short" "127.0.0.1:0#$(printf 'a%.0s' {1..43})#$(printf 'b%.0s' {1..43})"; do
         run "$SUBMIT" join "$text"

@@ -17,7 +17,7 @@ read_back() { # read_back RUN EVENTS MLRUNS
     diff -r out/tensorboard again
     [ "$("$SUBMIT" export --to mlflow)" = "$(echo mlruns/*/*/artifacts | sed "s|^|$T/|; s|/artifacts$||")" ]
     read_back out again mlruns
-    # Again over what is there, and beside an experiment of that name that MLflow made.
+    # Again, over the existing files, and beside an experiment of that name that MLflow made.
     "$SUBMIT" export out --to mlflow
     read_back out again mlruns
     mv mlruns/*/ mlruns/7
@@ -43,7 +43,7 @@ read_back() { # read_back RUN EVENTS MLRUNS
     "$SUBMIT" wait "$id"
     [ -s "$(echo ../out/tensorboard/worker-0/*)" ]
     [ -e "$(echo ../mlruns/*/*/metrics/eval/loss/worker-0)" ]
-    # Fetching again keeps the results, and makes what is asked for now, with its agent gone too.
+    # Fetching again keeps the results, and writes the files of the options now given, also without the agent.
     rm -r ../out/tensorboard ../mlruns
     stop_agents
     "$SUBMIT" fetch "$id" --tensorboard

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# job_submit browse and report: who is served, with what, live and ended; the page itself is tested in a browser by page.bats.
+# job_submit browse and report: which clients are served, and which data of running and ended jobs; page.bats tests the page in a browser.
 load lib
 
 # start_page [ARGUMENT...]: serves the page; URL has its token, PAGE its address. The jar gets the cookie.
@@ -53,7 +53,7 @@ is_unreachable() { [ "$(get /api/jobs | jq -r ".agents[$1].state")" = unreachabl
     grep -q 'works once' answer
     [ "$(status_at /)" = 200 ]
     grep -qF 'id="psgd-data">{"mode":"browse"}</script>' answer
-    # Nor does what another site makes this browser ask.
+    # A request that another site triggers in this browser is refused, too.
     [ "$(status_at /api/jobs -H 'Host: evil.example')" = 403 ]
     [ "$(status_at /api/jobs -H 'Origin: http://evil.example')" = 403 ]
     [ "$(status_at /api/jobs -H 'Sec-Fetch-Site: cross-site')" = 403 ]

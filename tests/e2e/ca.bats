@@ -119,11 +119,11 @@ here=('ip_address = "127.0.0.1"' tls_www_server)
     refused "the client's certificate is not accepted: it has expired" --ca ca.pem --cert expired.pem --key expired.key
     refused "the client's certificate is not accepted: its purpose is not that of a TLS client" --ca ca.pem --cert server.pem --key server.key
     refused "the client's certificate is not accepted: its common name is missing, longer than 61 bytes" --ca ca.pem --cert long.pem --key long.key
-    # A valid token does not make good for a certificate that is not.
+    # A valid token does not replace a valid certificate.
     refused "the client's certificate is not accepted: it has expired" --ca ca.pem --cert expired.pem --key expired.key --token-file agent0/token
     # /healthz needs nothing.
     [ "$(command curl -s --cacert ca.pem --cert foreign.pem --key foreign.key "https://127.0.0.1:${PORTS[0]}/healthz")" = ok ]
-    # Who has no CA's certificate to show is as before: pinned, or by a token.
+    # A client without a certificate of the CA is admitted as before: by its pin, or by a token.
     "$SUBMIT" join - <invitation0
     "$SUBMIT" join - <invitation1
     train -o joined

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What a codec may do wrong on agents: it ends its node only, the job says how, and the agents run the next job.
+# Faults of a codec on agents: they end its node only, the job reports how, and the agents run the next job.
 # Takes about 1 minute.
 load lib
 

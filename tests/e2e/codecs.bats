@@ -225,7 +225,7 @@ load lib
     [ "$(settings_of dc)" = "dc_asgd mode=adaptive,lambda=0.5,decay=0.95   asgd" ]
     run "$SUBMIT" simulate --codec dc --servers 1 --node_count 2 --epochs 1 --model softmax -o said
     [[ "$output" == *"--codec dc stands for --codec dc_asgd:mode=adaptive --parallel_sgd asgd, where these options are not given."* ]]
-    # Of the rule's parameters and of the optimizer what is given counts, too; also in a job that runs again, or on.
+    # Given parameters of the rule and of the optimizer count, too, also in a job that is repeated or resumed.
     "$SUBMIT" simulate -q --codec dc:mode=constant --servers 1 --node_count 2 --epochs 1 --model softmax -o constant
     [[ "$(settings_of constant)" == "dc_asgd mode=constant,"* ]]
     "$SUBMIT" simulate -q --codec eamsgd --optimizer sgd --node_count 2 --epochs 1 --model softmax -o sgd
@@ -242,7 +242,7 @@ load lib
     run "$SUBMIT" simulate -q --codec sgq --node_count 2
     [ "$status" -eq 6 ]
     [[ "$output" == *"codec ps updates the weights on parameter servers, and the job has none"*"Add some with --servers N."* ]]
-    # All of them, each with what `codecs list` says.
+    # All names, each as in `codecs list`.
     "$SUBMIT" codecs list --json | jq -r '.data.presets[] | "\(.name)\t\(.options)"' >presets
     [ "$(wc -l <presets)" -ge 12 ]
     while IFS=$'\t' read -r preset expected; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Rules that combine, on agents: their paths, draws of workers, aggregates, and what is refused.
+# Rules that combine, on agents: their paths, draws of workers, aggregates, and refusals.
 # Takes about 3 minutes.
 load lib
 

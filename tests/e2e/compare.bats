@@ -58,7 +58,7 @@ assert curve["x"] == sorted(losses) and losses, curve
 for x, y in zip(curve["x"], curve["y"]):
     assert abs(y - sum(losses[x]) / len(losses[x])) < 1e-9 * y, (x, y, losses[x])
 PY
-    # The last 20 are listed, unless all are asked for.
+    # The last 20 are listed; --all lists all.
     local id jobs=$XDG_STATE_HOME/psgd/jobs
     id=$(jq -r .id other/run.json)
     for i in {10..30}; do sed "s/$id/j-0copy$i/g" "$jobs/$id.json" >"$jobs/j-0copy$i.json"; done
@@ -70,7 +70,7 @@ PY
     [ "$("$SUBMIT" list -q --tag base)" = "$("$SUBMIT" list --tag base --json | jq -r '.data.jobs[].id')" ]
     [ -z "$("$SUBMIT" list -q --tag none)" ]
     [ "$("$SUBMIT" codecs list -q | head -2)" = "$(printf 'allreduce\nasgd')" ]
-    # Each rule, and each compressor, has a line that says where it differs from its paper.
+    # Each rule and each compressor has a line with its differences from its paper.
     local name
     for name in $("$SUBMIT" codecs list -q); do
         sed -n '/^## Where rules differ/,$p' "$ROOT/docs/rules.md" | grep -qE "^\|.*\`$name\`.* \|.*\|$" || { echo "$name" && return 1; }
@@ -144,7 +144,7 @@ got = [json.load(open(f"swept/runs/codec=diloco_seed={s}/run.json"))["mean_over_
 assert abs(float(rows["diloco"]["accuracy_mean"]) - statistics.mean(got)) < 1e-8
 assert abs(float(rows["diloco"]["accuracy_deviation"]) - statistics.stdev(got)) < 1e-8
 assert rows[os.environ["CRASH"]]["accuracy_mean"] == ""
-# What is measured on this machine is measured once: runs differ by their rule and seed only.
+# The machine is measured once, so that runs differ by their rule and seed only.
 taken = [json.load(open(f"swept/runs/codec={c}_seed={s}/run.json"))["facts"]["simulation"] for c in ("fedavg", "diloco") for s in (1, 2)]
 for key in "step_time", "eval_time_s", "codec_rate_mbps", "overhead":
     assert len({t["result"][key] for t in taken}) == 1 and taken[0]["options"][key] == taken[3]["options"][key] == taken[0]["result"][key], key

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What many clients at once, and wrong ones, get from an agent.
+# Answers of an agent to many clients at once, and to clients that guess.
 
 load lib
 load namespaces

@@ -272,7 +272,7 @@ PY
     done
 }
 
-# The damage is 200 kB behind what the header promises: who reads on would name that.
+# The damage is 200 kB behind the length in the header: a reader that continues would report the damage.
 @test "a packed file that holds more than its header promises is refused before the rest is unpacked" {
     unreachable_workers
     mkdir idx npy

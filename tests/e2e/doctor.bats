@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# job_submit doctor: what it says of agents that can be used, and of those that cannot.
+# job_submit doctor: its report on agents that can be used, and on those that cannot.
 # Takes about 1 minute.
 load lib
 load namespaces
@@ -51,7 +51,7 @@ PYTHON
     run "$SUBMIT" doctor
     [ "$status" -eq 0 ]
     [[ "$output" == *"node(1) 127.0.0.1:${PORTS[1]}: can be used"* ]]
-    # What is as on this machine is one line.
+    # All checks that agree with this machine are one line.
     [ "$(grep -c '^  ok       compiler ' <<<"$output")" -eq 1 ]
     [ "$(grep -c '^  ok       as here  .*, compiler' <<<"$output")" -eq 2 ]
 }

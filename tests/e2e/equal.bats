@@ -11,7 +11,7 @@ load lib
     echo "$output"
     [ "$status" -eq 0 ]
     [[ "$output" == *" files of 6 jobs: 0 differ" ]]
-    # What is compared is there, and a value that differs is found.
+    # The compared files exist, and a value that differs is found.
     local file
     for file in fedavg/records-train.csv fedavg/model-final.safetensors rest-fedavg-ps/checkpoints-ps-1.safetensors feed/records-eval.csv \
         sim-lost-asgd/records-comm.csv; do

@@ -10,7 +10,7 @@ ends_failed() { # of the job whose job_submit is $1: status 1
     [ $s -eq 1 ]
 }
 
-# A job that comes to the gate of `gated`, with 240 steps in all.
+# A job of 240 steps that waits at the gate of `gated`.
 PAST_GATE=(--dataset "$FEW" --epochs 3 --batch_size 16 --model softmax)
 
 runner_of() { api "$1" GET /v1/jobs | jq '.jobs[0].pid'; }
@@ -350,7 +350,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     pid=$(api 0 GET /v1/jobs | jq '.jobs[0].pid')
     kill_agent 0
     kill -9 "$pid"
-    # What was synced is left: the journal up to the start, and nothing of the runner.
+    # Only synced bytes are left: the journal up to the start, and nothing of the runner.
     sed -i '/"state":"running"/q' agent0/jobs/*/journal.jsonl
     : >"$(echo agent0/jobs/*/run/events.jsonl)"
     : >"$(echo agent0/jobs/*/run/node.log)"
@@ -418,7 +418,7 @@ has_events() { [[ $(api 0 GET '/v1/jobs?limit=1') =~ '"last_seq":'([0-9]+) ]] &&
     "$SUBMIT" -q --workers second.json --codec gated.c --node_count 1 "${PAST_GATE[@]}" --detach -o other
     "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" -o out 2>log 3>&- &
     local pid=$!
-    # This is noticed when the response to a request arrives that was sent after the one for the event stream.
+    # job_submit notices this by the answer to a request that it sent after the one for the event stream.
     within 60 grep -q 'waiting in its queue' log
     [ "$(status_page 1 | jq '.queued | length')" -eq 1 ]
     kill -9 $pid

@@ -9,7 +9,7 @@ rows() { awk -F, -v node="$1" 'NR > 1 && $2 == node' out/records/train.csv; }
     start_agents 4
     write_workers 3 1
     mkdir -p "$T/gate"
-    # Node 2 stands still in its fourth mini-batch until the others have computed everything else.
+    # Node 2 stops in its fourth mini-batch until the others have computed all remaining ones.
     cat >gate.c <<C
 #define _GNU_SOURCE
 #include <fcntl.h>

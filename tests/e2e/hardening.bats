@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # bats file_tags=check
-# The programs and codecs as they are built: what is to end a process with a memory error before it is taken over.
+# Built programs and codecs: the options by which a memory error ends a process before an attacker controls it.
 load lib
 
 # Options of the probe, which depend on the compiler.
@@ -91,7 +91,7 @@ static const struct codec_round array = {.encode = encode, .merge = merge};
 
 CODEC_PLUGIN(.name = "array", .source = "a test", .open = open_array, .more = CODEC_MORE(.round = &array))
 C
-    # What job_submit and job_runner compile has these, too.
+    # Objects that job_submit and job_runner compile have these, too.
     read -ra flags < <(strings "$BUILD/job_runner" | grep -m 1 -e '-shared.*-fstack-protector')
     cc "${flags[@]}" -Werror -I"$BUILD/include" -o array.so array.c
     run readelf -sW array.so

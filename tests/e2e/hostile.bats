@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What a codec's code cannot do (tests/codecs/hostile.c, hostile/, SECURITY.md): every act fails, and nothing of it is left outside.
+# Attacks by the code of a codec (tests/codecs/hostile.c, hostile/, SECURITY.md): each fails, and leaves nothing outside its node.
 # shellcheck disable=SC2030,SC2031 # each test is a subshell
 load lib
 load others
@@ -14,7 +14,7 @@ setup_hostile() {
     HOLDERS+=("$OTHER")
 }
 
-# The agent's user is not root: where this is root, nobody.
+# The agent's user is not root: if root runs the tests, it is nobody.
 be_a_user() {
     [ "$(id -u)" -eq 0 ] || return 0
     ENTER=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all)
@@ -27,7 +27,7 @@ be_a_user() {
     HOLDERS+=("$OTHER")
 }
 
-# What the acts look for.
+# The targets of the attacks.
 prepare_agent() {
     start_agent 0 --job-memory 1 "$@"
     write_workers 1
@@ -52,7 +52,7 @@ nothing_has_happened() {
     [ -z "$(find "$T"/agent0/jobs/*/run ! -type f ! -type d)" ] # links, FIFOs
 }
 
-# Without a tree of its own a codec can ask what is there.
+# Without a mount namespace a codec can test which files exist.
 all_are_refused() {
     local acts=$ACTS
     [ "$(api 0 GET /v1/agent | jq .isolation.own_tree)" = true ] || acts=$(grep -vE '^(ask|go)_' <<<"$ACTS")
@@ -129,7 +129,7 @@ each_deadly_act_ends_its_node() {
     each_deadly_act_ends_its_node
 }
 
-# Node 0's agent tells a data port at which another program listens; node 1 connects to it.
+# Node 0's agent reports a data port at which another program listens; node 1 connects to it.
 @test "a forged table of nodes gives a codec no connection to another program, which gets one fixed HELLO" {
     setup_hostile
     start_agent 0

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # bats file_tags=check
-# What make install and the package put into a system works there, from any folder, and is taken away again.
+# Files that make install and the package put into a system work from any folder, and are removed again.
 # shellcheck disable=SC2030,SC2031,SC2164 # subshells have the trees; a failed cd ends a test
 load lib
 
-# An installed tree in $1, used as by somebody who has its programs in PATH and nothing else of psgd. The functions of lib.bash,
+# An installed tree in $1, with its programs in PATH and nothing else of psgd. The functions of lib.bash,
 # which need a build, take the tree's folder of programs for it.
 enter_tree() {
     PATH=$T/$1/usr/bin:/usr/bin:/bin
@@ -135,7 +135,7 @@ job_submit $version at $T/tree/usr/bin/job_submit" ]
         "$ROOT/packaging/psgd-agent.service.in" >"$unit"
     systemd-analyze verify "$unit" 2>said || true
     ! grep -F psgd-agent.service said || false # only of this unit: the system's own may have faults
-    # The file that the package puts at /etc/default/psgd-agent has options that the agent takes.
+    # The package's file for /etc/default/psgd-agent has options that the agent accepts.
     grep -qx 'EnvironmentFile=-/etc/default/psgd-agent' "$unit"
     # shellcheck disable=SC1091,SC2086 # made by this project; a list of options
     (. "$ROOT/packaging/psgd-agent.default" && [ -n "$PSGD_AGENT_OPTIONS" ] && "$BUILD/agent" $PSGD_AGENT_OPTIONS --version)

@@ -77,7 +77,7 @@ train() { "$SUBMIT" -q --codec plain --node_count 1 --model softmax --dataset di
         nothing_secret_crossed
         unseen "${invitation##*#}"
     done
-    # A relay of bytes may be on the way; what it has recorded is of no use.
+    # A relay of bytes may be on the way; its recording contains no secret.
     other relay "127.0.0.1:${PORTS[0]}"
     "$SUBMIT" join "127.0.0.1:$OTHER#$pin"
     unseen "${invitation##*#}"

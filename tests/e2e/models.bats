@@ -7,7 +7,7 @@ needs_mnist() {
     [ -f "$DATA/mnist/train-images-idx3-ubyte.gz" ] || skip "MNIST is not at $DATA/mnist (set PSGD_DATA)"
 }
 
-# What takes seconds here takes many minutes under sanitizers, and shows them nothing new.
+# Tests of seconds take many minutes under sanitizers, which find nothing new in them.
 needs_speed() {
     case $BUILD in */asan | */tsan) skip "too slow under a sanitizer" ;; esac
 }

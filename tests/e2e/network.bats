@@ -35,7 +35,7 @@ start_agent_at() { # start_agent_at N ADDRESS [OPTION...]
     within 60 "${WORLD[@]}" curl -sf --max-time 60 -o /dev/null "http://$address:15387/healthz"
 }
 
-# partition WAY...: drops what node 1 receives (input), sends (output), or both. Agents still reach each other.
+# partition WAY...: drops packets that node 1 receives (input), sends (output), or both. Agents still reach each other.
 partition() {
     local way
     for way in "$@"; do
@@ -86,7 +86,7 @@ start_gated() {
 @test "agents on two machines train, and one that becomes unreachable is lost by timeout" {
     make_network
     start_agents_in_network
-    # Nobody has joined: before a token is sent, each agent proves over TLS that it has it.
+    # Without a join: before a token is sent to an agent, the agent proves over TLS that it has it.
     "${WORLD[@]}" "$SUBMIT" --token-file token --codec plain --node_count 2 --dataset "$FEW" --epochs 1 -o proven
     gated plain
     start_gated --epochs 100000 -o two
@@ -175,7 +175,7 @@ start_by_document() {
     in_none "$(sed 's/.*#//; s/.$//' first0)" agent?.log
 }
 
-# between PORT: what the user's machine sends to the agent on node 0 comes to node 1, at that port.
+# between PORT: redirects packets from the user's machine to the agent on node 0 to that port of node 1.
 between() {
     "${WORLD[@]}" nft -f - <<<"table ip attack { chain output { type nat hook output priority -100
         ip daddr $NET.2 tcp dport 15387 dnat to $NET.3:$1; }; }"
@@ -216,7 +216,7 @@ apart_again() { "${WORLD[@]}" nft delete table ip attack; }
         "${WORLD[@]}" "$SUBMIT" join "$join"
         joined=true
     done
-    # One that passes bytes on sees TLS only, and what it has recorded is of no use.
+    # A relay of bytes receives TLS only, and its recording contains no secret.
     other relay "$NET.2:15387"
     between "$OTHER"
     ask -o relayed

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # bats file_tags=check
-# Which oneDNN a build uses, and what is rebuilt when that changes.
+# Which oneDNN a build uses, and which files are rebuilt when that changes.
 load lib
 
 FUNCTIONS_2='dnnl_memory_desc_init_by_tag'

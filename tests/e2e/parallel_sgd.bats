@@ -27,7 +27,7 @@ load lib
     cd later || return 1
     "$SUBMIT" --retrieve_data -q --csv-style classic
     cmp T-*'ID(1)'* ../T-*'ID(1)'*
-    # What is here already needs no agents.
+    # Fetched results need no agents.
     stop_agents
     "$SUBMIT" fetch -q --csv-style classic-0.9
     cmp Node-0-Retrieve/MODEL-* ../logs/latest/model/final.safetensors

@@ -61,7 +61,7 @@ runs_without_inotify() { # runs_without_inotify WHAT LIMIT
 
 @test "a program whose limit of open files is too low names the limit, and how to raise it" {
     local says='Too many open files: this process may have [0-9]+ open files: ulimit -n, or LimitNOFILE= of a systemd unit, raises that'
-    # By numbers: those that bats has open count too.
+    # Limits count the descriptors that bats has open, too.
     few() { limited bash -c 'for fd in $(seq 3 40); do eval "exec $fd>&-"; done; ulimit -n "$0" && exec "$@"' "$@"; }
     run few 4 "$BUILD/job_submit" list
     echo "$output"

@@ -44,7 +44,7 @@ last() {
     run "$SUBMIT" predict out/run.json
     [ "$status" -eq 6 ]
     [[ "$output" == *"out/run.json: not a safetensors file"* ]]
-    # What is no earlier table is not replaced.
+    # A file that is not an earlier table is not replaced.
     run "$SUBMIT" predict out -o out/model/final.safetensors
     [ "$status" -ne 0 ]
     [[ "$output" == *"out/model/final.safetensors is there, and no table of predictions"*"-o FILE"* ]]
@@ -112,7 +112,7 @@ of() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name)
         "$SUBMIT" predict "$model" --data train.csv -o all.csv | grep -qx 'accuracy   1'
         [ "$(paste -d, <(sed 1d train.csv | cut -d, -f3) <(of all.csv predicted_name) | awk -F, '$1 != $2' | wc -l)" -eq 0 ]
     done
-    # The test half again is what the job's own evaluation has computed.
+    # The outputs on the test half are those of the job's own evaluation.
     "$SUBMIT" predict out -o half.csv >shown
     [ "$(awk '$1 == "loss" { print $2 }' shown)" = "$(last out loss)" ]
     sed -i '1s/b/d/' new.csv
@@ -123,7 +123,7 @@ of() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name)
     run "$SUBMIT" predict out --data dog.csv -o new.out.csv
     [ "$status" -eq 6 ]
     [[ "$output" == *"the label \"dog\" is none of the model's 3 classes (ant, bee, cow)"* ]]
-    # A file without the record is told, and used as before.
+    # A file without the record causes a warning, and is used as before.
     "$SUBMIT" model inspect out/model/final.safetensors | grep -q preprocessing
     # The means are the same doubles in the model and in run.json.
     python3 - <<'PY'

@@ -142,7 +142,7 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     {
         blocks sh docs/executors.md
         blocks sh docs/failures.md | sed "s/JOB/$(jq -r .id out/run.json)/"
-        # Without those whose files a reader has, and what a line says of its command.
+        # Without commands on files of the reader, and without comments at the end of a line.
         grep -hE '^    job_submit (model|predict out($| )|report)' "$ROOT"/docs/{models,browse}.md |
             grep -v -e '--data ' | sed 's|^ *|build/|; s|   .*||; s|FILE|out/model/final.safetensors|'
     } >session.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Attempts: a job that loses a node goes on from its checkpoints, on the agents that are left or on a spare.
+# Attempts: a job that loses a node continues from its checkpoints, on the remaining agents or on a spare.
 # Takes about 1 minute.
 # shellcheck disable=SC2030,SC2031 # each test is a subshell
 load lib
@@ -65,7 +65,7 @@ steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sor
     grep -q 'Attempt 2 of at most 3 goes on from the last checkpoints of all nodes' out.log
     grep -q "does not answer; the spare 127.0.0.1:${PORTS[2]} takes its place" out.log
     cmp <(weights alone) <(weights out)
-    # All rows of the node that stayed, once; of the other one those since the checkpoint, as its machine has the rest.
+    # All rows of the remaining node, once; of the lost one those since the checkpoint, because the others are on its machine.
     cmp <(steps_of 0 alone) <(steps_of 0 out)
     cmp <(steps_of 1 alone | tail -n "$(steps_of 1 out | wc -l)") <(steps_of 1 out)
     [ "$(jq -r '.state, .attempt, (.facts.attempts[] | .attempt, .node, .reason, .folder)' out/run.json | paste -sd' ')" = \

@@ -324,7 +324,7 @@ for part, n in (("train", 64), ("test", 16)):
 PY
 }
 
-# Not the two that take minutes: their layers are those of others.
+# Without two models that take minutes, whose layers other models have, too.
 # bats test_tags=long
 @test "every small model that ships ends with the same weights in a simulation and on agents, bit for bit" {
     start_agents 2

@@ -129,7 +129,7 @@ has_tmpfile() { readlink "/proc/$1"/fd/* | grep -qF "$2/"; } # has_tmpfile PID F
     kill -9 "$killed"
     wait "$killed" || true
     [ -z "$(ls empty)" ]
-    # What waits when the gate opens, or comes after, gets the model of the next step.
+    # Requests that wait when the gate opens, and later ones, get the model of the next step.
     api 0 GET "/v1/jobs/$id/model" -o now.safetensors &
     local waiting=$!
     open_gate

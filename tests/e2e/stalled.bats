@@ -115,7 +115,7 @@ hang() {
     hang 4 0 --codec gossip --local-path off
 }
 
-# names COMMAND...: job_submit's answer says that node 1 is waited for.
+# names COMMAND...: the output of job_submit names node 1 as the node that others wait for.
 names() { "$SUBMIT" "$@" | grep -q 'waits for node(1)'; }
 names_none() { ! names status; }
 names_in_json() { [ "$("$SUBMIT" list --json | jq '.data.jobs[0].waits_for')" = 1 ]; }

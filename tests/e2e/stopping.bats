@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Jobs that end before their epochs are done: after a number of steps, or by what their evaluations show.
+# Jobs that end before their epochs are done: after a number of steps, or by their evaluations.
 load lib
 
 # rows FILE NODE COLUMN...: these columns of a node's rows.
@@ -83,7 +83,7 @@ steps() { jq -c '[.nodes[] | select(.role == "worker") | .steps]' "$1/run.json";
         jq -e '.state == "succeeded" and .stopped.reason == "target_accuracy" and .stopped.accuracy >= 0.7005 and
             ([.nodes[] | select(.role == "worker") | .steps] | unique) == [.stopped.step] and .stopped.step < 900' "$codec/run.json"
     done
-    # No evaluation before has reached it, none comes after it, and the mean of the workers is what counts.
+    # No earlier evaluation has reached it, there is no later one, and it is the mean of the workers that reached it.
     python3 - easgd:every=10* allreduce <<'PY'
 import csv, json, sys
 for out in sys.argv[1:]:
@@ -132,7 +132,7 @@ PY
     "$SUBMIT" -q --resume half --epochs 60 -o rest
     [ "$(stopped rest)" = "$(stopped whole)" ]
     [ "$(steps rest)" = "$(steps whole)" ]
-    # A job that ended so goes on from its last checkpoint without the limit.
+    # Such a job continues from its last checkpoint if the limit is removed.
     "$SUBMIT" -q --resume rest --epochs $((last + 3)) --patience 0 -o on
     [ "$(steps on)" = "[$(((last + 3) * 20)),$(((last + 3) * 20))]" ]
 }

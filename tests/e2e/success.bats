@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# A node's success is what its agent finds, not what its process reports (agent/jobs/success.h).
+# The agent decides from a node's files whether it has succeeded, not from the report of its process (agent/jobs/success.h).
 load lib
 
 # lie WITH: a job whose codec reports success in its third step, and leaves what tests/codecs/false_end.c lists.

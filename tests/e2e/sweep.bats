@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Sweeps on agents: what becomes of the job that was running when one was interrupted or killed. In the simulator:
+# Sweeps on agents: the job that was running when a sweep was interrupted or killed. In the simulator:
 # compare.bats.
 load lib
 

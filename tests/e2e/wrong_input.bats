@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Wrong input: one message with what is wrong, where and what to do, and the exit status for it. Nothing is started.
+# Wrong input: one message with the fault, its place and the remedy, and the exit status for it. Nothing is started.
 load lib
 load namespaces
 
@@ -77,7 +77,7 @@ C
     [ "$status" -eq 1 ]
     [[ "$output" == *'caf? is closed'* ]]
     "$SUBMIT" codecs show $'caf\xe9.c' --json | jq -e '.data.source == "caf?"'
-    # also what would color a terminal
+    # also escapes that would color a terminal
     sed 's/caf.xe9/\\033[31mred/g' $'caf\xe9.c' >red.c
     refused 1 "?[31mred is closed" codecs test red.c --check ends
     refused 0 "cafe: ?[31mred" codecs show red.c
@@ -236,7 +236,7 @@ while True:
     cat log
     [ $s -eq 130 ]
     [ "$(grep -c 'does not answer' log)" -eq 0 ]
-    # There is no slot to release, and no agent has been asked to.
+    # There is no slot to release, and no agent has received a request to.
     cat asked
     [ "$(wc -l <asked)" -eq 1 ]
 }
@@ -470,7 +470,7 @@ PY
     within 60 has_link
     link=${link##*/}
     PORTS[0]=${link%.token}
-    # A pipe takes 64 KiB; each refused request of a second of its own is a line, as is each POST that is answered.
+    # A pipe holds 64 KiB. The log has a line for each second with refused requests, and for each answered POST.
     within 60 curl -sf -o /dev/null "http://127.0.0.1:${PORTS[0]}/healthz"
     local i
     for i in $(seq 1200); do
