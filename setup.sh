@@ -2,12 +2,12 @@
 # Installs psgd's missing dependencies with apt; on other systems prints the command that installs them.
 #   ./setup.sh         to build and run
 #   ./setup.sh test    and to test
-# Works as root, or as a user with sudo. Dependencies are detected by using them, independently of their packages.
+# Works as root, or as a user with sudo. A dependency is detected by a trial use, whatever package it is from.
 set -eu
 
 # Test | package of apt | dnf | zypper | pacman | apk
-# Of names separated by '/' the first that apt knows is used; N is the version of clang. A line that begins with '?' is
-# optional.
+# Of names separated by '/' the first one that apt has is used; N is the version of clang. A line that begins with '?' is an
+# optional dependency.
 to_build='
 library stdio.h                   | gcc libc6-dev        | gcc                 | gcc                 | gcc           | gcc musl-dev linux-headers
 program make                      | make                 | make                | make                | make          | make

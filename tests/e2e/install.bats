@@ -109,7 +109,7 @@ job_submit $version at $T/tree/usr/bin/job_submit" ]
     [[ "$(dpkg-deb -f "$package" Depends)" == *libmicrohttpd*libopenblas* ]]
     [ -r deb/usr/lib/python3/dist-packages/psgd/__init__.py ]
     cmp deb/etc/default/psgd-agent "$ROOT/packaging/psgd-agent.default"
-    # What the scripts of the package would do as root is not tried here; they are scripts.
+    # The package's scripts need root, so that only their syntax is checked.
     dpkg-deb -e "$package" control
     local script
     for script in postinst prerm postrm; do sh -n "control/$script"; done

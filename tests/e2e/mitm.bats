@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Whom job_submit speaks to before it sends a token, a code or a package: other programs on the port of an agent, and between
-# job_submit and an agent. mitm.py writes all that it gets from a client to the file `saw`.
+# Other programs on the port of an agent, and between job_submit and an agent, receive no token, code or package. mitm.py writes all
+# bytes that a client sends to the file `saw`.
 load lib
 load others
 
