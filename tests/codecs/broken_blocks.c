@@ -1,5 +1,5 @@
 /* broken_blocks -- the mean over all blocks, correct while each block has one holder; the option selects
- * what is wrong with several holders. */
+ * its fault with several holders. */
 #include "mean.h"
 
 enum { HOLDER, NOISE };

@@ -1,5 +1,5 @@
-/* broken_compressed -- the mean of all gradients, correct without compression; the option selects what is
- * wrong with it. */
+/* broken_compressed -- the mean of all gradients, correct without compression; the option selects its
+ * fault. */
 #include "codec_events.h"
 
 enum { RAW, BEYOND };

@@ -65,7 +65,7 @@ static int broken_on_grad(struct codec *c)
     return mean(c);
 }
 
-/* The step that it takes for the one just made is the next: it forgets what has come early for that. */
+/* It mistakes the next step for the one just made, and so drops messages that have arrived early for it. */
 static int broken_on_step(struct codec *c)
 {
     struct broken *b = c->state;

@@ -1,5 +1,5 @@
-/* broken_refusal -- the mean of all gradients, sent behind a tag and their number. It refuses what is cut
- * short without a trace; what it does wrong with other messages the option selects. */
+/* broken_refusal -- the mean of all gradients, sent behind a tag and their number. It refuses truncated
+ * messages and changes nothing; the option selects its fault with other messages. */
 #include "codec_events.h"
 
 enum { EXTRA, COUNT, PART, FACTOR, DRAW, RECORD, OUTSIDE, N_TAG = 0x5eed };

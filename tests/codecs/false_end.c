@@ -1,7 +1,7 @@
 /* false_end -- in its third step it reports the end of its node as a success and ends the process with
- * status 0. What it leaves, option `with` says: nothing more; a model file that is none; one of all
- * steps; also rows up to the last step; also a report of the last step; also a digest of its weights
- * that is none. Its model has to be softmax. */
+ * status 0. Option `with` selects the files that it leaves: nothing more; a model file that is none; one
+ * of all steps; also rows up to the last step; also a report of the last step; also a digest of its
+ * weights that is none. Its model has to be softmax. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

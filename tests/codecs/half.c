@@ -1,5 +1,5 @@
-/* half -- the mean of the first half of all gradients, as one writes it at first: the other half of a
- * worker's own gradient is what the others do not have. */
+/* half -- the mean of the first half of all gradients, a likely first mistake: the other half stays the
+ * worker's own gradient, which the others do not have. */
 #include "codec_events.h"
 
 static int half_encode(struct codec *c, struct wire_out *out)

@@ -1,5 +1,5 @@
-/* refuse_open -- its open() refuses the job, with all that it sees of it, or does what cannot be tried
- * before. */
+/* refuse_open -- its open() refuses the job and prints all that it sees of it, or crashes, or allocates
+ * too much. */
 #include "codec_events.h"
 
 enum { REFUSES, CRASHES, ALLOCATES };

@@ -47,7 +47,7 @@ static void try_form(const uint8_t *bytes, size_t len, const struct csv_form *fo
     free(text);
 }
 
-/* Three columns, of which the second is learned, or the form says which. */
+/* Three columns, of which the second is learned, or the one that the form names. */
 static void try_known(const uint8_t *bytes, size_t len)
 {
     struct names named = {0}, none = {0};

@@ -24,7 +24,7 @@ enum {
 enum { XORS, REPAIRS, DROPS, DUPLICATES, N_EDIT_KINDS };
 
 struct edit {
-    size_t at; /* offset in what its end sends, in the order of sending */
+    size_t at; /* offset in the bytes that its end sends, in the order of sending */
     int kind;
     uint8_t mask; /* not 0 */
 };
@@ -76,7 +76,7 @@ static void edit(struct direction *w)
     w->n_edited = to;
 }
 
-/* Forwards what has been sent since, in chunks, with the receiver advancing after each. */
+/* Forwards the bytes sent since, in chunks; the receiver advances after each. */
 static int forward(struct direction *w, int to, struct tcp_link *receiver, const struct tcp_config *cfg,
                    size_t chunk)
 {

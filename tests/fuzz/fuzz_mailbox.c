@@ -1,4 +1,4 @@
-/* Any sequence of pieces of messages: refused, or a message as long as its first piece has said. */
+/* Any sequence of pieces of messages: refused, or a message of the length in its first piece. */
 #include <stdlib.h>
 #include <string.h>
 

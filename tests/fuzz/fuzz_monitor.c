@@ -1,5 +1,5 @@
-/* Any packet as a request of the job process: refused, or one of the asks with members in range. What
- * needs no descriptor is carried out; the rest is checked by its members alone. */
+/* Any packet as a request of the job process: refused, or one of the asks with members in range.
+ * Requests that need no descriptor are carried out; of the others only the members are checked. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

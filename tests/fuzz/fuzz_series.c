@@ -1,5 +1,5 @@
-/* Any bytes as a records file: its curves are a valid JSON document, whatever a node wrote. The first byte
- * chooses what is asked for. */
+/* Any bytes as a records file: its curves are a valid JSON document, whatever a node wrote. The first
+ * byte selects the query. */
 #include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>

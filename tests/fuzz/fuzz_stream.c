@@ -1,4 +1,4 @@
-/* Any frames and any bytes as what a linked peer sends: for any division into chunks, the same messages are
+/* Any frames and any bytes from a linked peer: for any division into chunks, the same messages are
  * received, the peer ends in the same state, and nothing is written outside a message's sink. The first
  * four bytes are the lengths of chunks; then come frames, FIELDS bytes each. */
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Any target of a request to the page: what is decoded has no zero byte in it, is not longer than what came,
+/* Any target of a request to the page: the decoded text has no zero byte, is not longer than the target,
  * and each key of the query is found. */
 #include <stdbool.h>
 #include <stdint.h>

@@ -59,7 +59,8 @@ static bool read_comment(struct reading *r, const char *line)
     return name[n + 1] || fail(r, "HELP without a text", line);
 }
 
-/* Reads {name="value",...}; the labels but `le` to `others`. Returns what follows; NULL: malformed. */
+/* Reads {name="value",...}; the labels but `le` to `others`. Returns the rest of the text; NULL:
+ * malformed. */
 static const char *read_labels(const char *p, char others[512], double *le)
 {
     *le = NAN;
@@ -85,7 +86,7 @@ static const char *read_labels(const char *p, char others[512], double *le)
     return *p == '}' ? p + 1 : NULL;
 }
 
-/* `suffix`: what follows the family's name. */
+/* `suffix`: the text after the family's name. */
 static bool read_bucket(struct reading *r, const char *suffix, const char *labels, double le, double v,
                         const char *line)
 {

@@ -1,5 +1,5 @@
-/* disk_log -- logs what its process does to the files below a folder, and what it says to and hears from
- * clients, in the order in which it happens; loaded by LD_PRELOAD.
+/* disk_log -- logs the changes that its process makes to files below a folder, and its messages to and
+ * from clients, in order; loaded by LD_PRELOAD.
  *
  *   PSGD_DISK_LOG=PATH      several processes may append to the same
  *   PSGD_DISK_ROOT=FOLDER   an absolute path without links

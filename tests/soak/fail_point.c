@@ -1,5 +1,5 @@
-/* fail_point -- kills its process at the n-th time it comes to a named point; loaded by LD_PRELOAD, so that
- * every call with which a program changes a file or answers a peer is a point, without a change of it.
+/* fail_point -- kills its process when it reaches a named point for the n-th time; loaded by LD_PRELOAD,
+ * so that every call by which an unchanged program changes a file or answers a peer is a point.
  *
  *   PSGD_FAIL_POINT=CALL/FILE@MOMENT:N   CALL is one of those below, FILE the last part of the file's name as
  *                                        in the log, or "socket"; MOMENT before, half (of a write) or after

@@ -1,4 +1,4 @@
-/* Attempts of a job on one agent: a later one is a fence for those before it. */
+/* Attempts of a job on one agent: a later attempt excludes all messages of earlier ones. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>

@@ -74,7 +74,7 @@ TEST(a_running_runner_is_adopted_without_lost_or_duplicate_events)
     fixture_close(&f);
 }
 
-/* An agent that cannot open a job's journal starts without the job, while the runner goes on. */
+/* An agent that cannot open a job's journal starts without the job, while the runner continues. */
 TEST(runners_adopted_together_are_followed_by_one_inotify_instance)
 {
     struct fixture f = {0};
@@ -379,7 +379,7 @@ TEST(an_incompletely_written_reservation_is_discarded)
     fixture_close(&f);
 }
 
-/* Overwrites the first byte of the line that has `what`; "" is the first one. */
+/* Overwrites the first byte of the line that contains `what`; "": of the first line. */
 static void damage_line(const struct fixture *f, const char *what)
 {
     char path[256], *text, *at;

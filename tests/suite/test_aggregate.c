@@ -1,5 +1,5 @@
-/* Robust aggregates: against formulas written again in the test's own words, and in jobs where f workers send
- * what draws the mean away. */
+/* Robust aggregates: compared with a second implementation of the formulas, and in jobs in which f
+ * workers send contributions that distort the mean. */
 #include "tests/unit/unit.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Messages and timers of a codec of events, and what it learns of its peers: on one node of two. */
+/* Messages and timers of a codec of events, and its callbacks about peers: on one node of two. */
 #include "tests/unit/unit.h"
 
 #include <math.h>

@@ -321,8 +321,8 @@ TEST(uncompressed_doublesqueeze_equals_plain_bit_for_bit)
         assert_equals_plain("doublesqueeze", n_servers);
 }
 
-/* On input v is the vector to send, on output what is sent: the 5 largest of it and of the previous
- * residual, as topk:ratio=0.2 has it of 23. */
+/* v is the vector to send and is replaced by the one sent: of its sum with the previous residual the 5
+ * largest values, as topk:ratio=0.2 selects of 23. */
 static void squeeze(float *v, float *rest)
 {
     for (size_t i = 0; i < N_PARAMS; i++)
@@ -377,7 +377,7 @@ TEST(doublesqueeze_matches_algorithm_1_with_both_residuals)
     assert_independent_of_timing(cfg);
 }
 
-/* EF21-P: what servers send are the 5 largest of what their parameters differ from the workers'. */
+/* EF21-P: servers send the 5 largest differences of their parameters from the workers'. */
 TEST(ps_sends_the_changes_that_the_workers_lack)
 {
     enum { WORKERS = 3 };
@@ -415,8 +415,8 @@ TEST(ps_sends_the_changes_that_the_workers_lack)
     assert_independent_of_timing(cfg);
 }
 
-/* Workers begin with y, so their weights lack what was left out, `left`, which the server adds to their
- * mean. */
+/* Workers begin with y, so their weights lack the values left out, `left`, which the server adds to
+ * their mean. */
 TEST(fedavg_loses_nothing_that_a_reply_leaves_out)
 {
     enum { WORKERS = 3, EVERY = 2 };

@@ -49,7 +49,8 @@ TEST(items_that_can_be_added_are_rounded_after_each_addition)
 
 enum { N_SCALED = 700 /* three blocks */ };
 
-/* One worker's part in the sum of a common scale; returns the largest error of what its receivers add. */
+/* One worker's part in the sum of a common scale; returns the largest error of the values that its
+ * receivers add. */
 static double add_scaled(struct compress_case *k, float *v, float *sums, int n_workers, uint8_t *sum)
 {
     uint8_t items[N_SCALED];

@@ -506,7 +506,7 @@ TEST(a_checkpoint_without_the_copies_that_differences_need_is_refused)
     cluster_close(&with);
 }
 
-/* One for all workers in ssgd, one for each in asgd, and what was left out for fedavg. */
+/* One residual for all workers in ssgd, one for each in asgd, and for fedavg the values left out. */
 TEST(copies_are_counted_as_memory_and_in_checkpoints)
 {
     static const struct {

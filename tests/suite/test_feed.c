@@ -21,7 +21,7 @@ static struct exchange *open(struct cluster *c, bool is_fed)
     return c->nodes[0].x;
 }
 
-/* Passes what has been sent to that node; the result of the last event. */
+/* Passes all messages for that node to it; returns the result of the last event. */
 static int receive(struct cluster *c, int slot)
 {
     struct mesh_event ev;

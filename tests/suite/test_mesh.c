@@ -86,8 +86,8 @@ static const struct {
 } meshes[] = {{open_mem, NULL}, {open_sim, NULL}, MESH_TRANSPORTS(TRANSPORT){open_send_pools, &mesh_tcp}};
 #undef TRANSPORT
 
-/* The next event at `to`, while the other nodes are polled to send what is queued. There is no timeout,
- * because a gibibyte takes minutes under an emulator; the test's own limit ends it. */
+/* The next event at `to`, while the other nodes are polled, so that they send queued messages. There is
+ * no timeout, because a gibibyte takes minutes under an emulator; the test's own limit ends it. */
 static struct mesh_event next_event(struct net *n, int to)
 {
     struct mesh_event ev, other;

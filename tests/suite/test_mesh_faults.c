@@ -198,7 +198,7 @@ static void run_traffic(struct traffic k)
     fault_proxy_close(&proxy);
 }
 
-/* PSGD_SOAK_FLIPS=1000000 (make soak) asks for that many; LONG=1 has 1,000. */
+/* PSGD_SOAK_FLIPS=1000000 (make soak): so many; LONG=1: 1,000. */
 TEST(no_flipped_bit_changes_a_message)
 {
     const char *soak = getenv("PSGD_SOAK_FLIPS");

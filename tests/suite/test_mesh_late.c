@@ -234,8 +234,8 @@ TEST(a_node_that_dies_computing_while_disconnected_is_lost_within_a_second)
     kill_computing_node(1, false);
 }
 
-/* Node 0 only probes, as node 1 has connected to it: a refusal at the one address does not mean that node 1
- * has ended. */
+/* Node 0 only probes, as node 1 has connected to it: so a refusal at one address does not mean that node
+ * 1 has ended. */
 TEST(a_node_is_not_lost_because_another_address_of_its_name_refuses_connections)
 {
     kill_computing_node(1, true);

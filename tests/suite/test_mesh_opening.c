@@ -91,7 +91,7 @@ TEST(a_node_cannot_impersonate_another_one)
     try_to_impersonate(MESH_TLS_ON);
 }
 
-/* A man in the middle of one connection, who passes everything on and records what the connector sends. */
+/* A man in the middle of one connection, which forwards all bytes and records those of the connector. */
 struct tap {
     int listen_fd, to_port;
     uint8_t sent[4096];
@@ -149,7 +149,7 @@ static void play_again(enum mesh_tls tls)
     pthread_join(tapper, NULL);
     assert_true(tap.n_sent > 2 * FRAME_BYTES);
 
-    /* Node 0 again, in the same attempt: replaying what node 1 sent does not open a link. */
+    /* Node 0 again, in the same attempt: a replay of the bytes of node 1 does not open a link. */
     opening_prepare(o, 1, tls);
     opening_keep(&o[0], 1);
     for (int i = 1; i < MESH_NODES; i++)

@@ -1,4 +1,4 @@
-/* Peers of mesh_tcp that die, hang, or send what they may not send. */
+/* Peers of mesh_tcp that die, hang, or send invalid messages. */
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -510,7 +510,8 @@ static void send_contribution(int fd, uint32_t seq, uint32_t ack)
     send_raw_frame(fd, &f);
 }
 
-/* Node 1 connects anew, and says that it has received so many messages. Returns once node 0 sends there. */
+/* Node 1 connects again, and reports the number of messages that it has received. Returns when node 0
+ * sends on the new connection. */
 static void reconnect(struct raw_pair *r, uint32_t received)
 {
     int before = r->fd;
@@ -552,7 +553,7 @@ TEST(a_message_received_on_one_connection_may_be_acknowledged_on_a_later_one)
         pthread_create(&polling, NULL, await_event, &r);
         while (read_message(r.fd) != N_LONG)
             n_again++;
-        /* Only what node 0 had sent before it got the acknowledgement, if at all. */
+        /* At most the messages that node 0 sent before it got the acknowledgement. */
         assert_true(n_again < (by_handshake ? 1 : N_LONG));
         send_contribution(r.fd, 2, N_LONG + 1);
         pthread_join(polling, NULL);

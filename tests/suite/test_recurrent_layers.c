@@ -299,7 +299,7 @@ TEST(the_bundled_models_match_their_names)
     }
 }
 
-/* Only the first step tells the two classes apart, at the end of 12 steps. */
+/* The classes differ only in the first of 12 steps. */
 TEST(lstm_and_gru_learn_to_remember_the_first_step)
 {
     static const char *const nets[] = {LSTM(8) COMMA DENSE(2), GRU(8) COMMA DENSE(2)};

@@ -53,7 +53,7 @@ static struct world {
     int n_deaths, n_parts;
 } world;
 
-static char failure[512]; /* what is wrong with the order just tried; "": nothing */
+static char failure[512]; /* the fault found in the order just tried; "": none */
 
 static int carry(void *owner, struct sim_message *l, struct err *e)
 {

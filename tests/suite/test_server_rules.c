@@ -1,5 +1,5 @@
-/* Rules in which each worker has its own dealings with the servers: what their papers state, whatever the
- * order in which workers come. */
+/* Rules in which each worker exchanges messages with the servers by itself: the equations of their
+ * papers, in any order of the workers. */
 #include "tests/lib/run_well.h"
 
 #include <math.h>
@@ -111,8 +111,8 @@ TEST(asgd_in_ssgd_adds_the_changes_of_all_workers)
     }
 }
 
-/* Two workers with one gradient each, both computed at the first weights: the one of `second` comes when the
- * other one has moved them. */
+/* Two workers with one gradient each, both computed at the first weights: that of worker `second`
+ * arrives after the other one has changed them. */
 static void compensated(double *out, int second, double lambda, bool is_adaptive)
 {
     for (size_t i = 0; i < N_PARAMS; i++) {

@@ -79,7 +79,7 @@ int posix_memalign(void **p, size_t alignment, size_t n)
     return *p ? 0 : ENOMEM;
 }
 
-/* Through a pointer: a compiler that sees memmove called knows that memcpy would do. */
+/* Through a pointer: of a direct call of memmove a compiler may make memcpy. */
 static void *(*volatile move)(void *, const void *, size_t) = memmove;
 
 void *memcpy(void *restrict to, const void *restrict from, size_t n)

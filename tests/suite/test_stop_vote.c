@@ -259,7 +259,7 @@ static int evaluated(struct bench *b, int worker, double accuracy)
     return exchange_evaluated(b->c.nodes[worker].x, 4, 1, accuracy, &b->e);
 }
 
-/* Passes the node all that was sent to it. Returns what the last event returned. */
+/* Passes all messages for the node to it. Returns the result of the last event. */
 static int receive(struct bench *b, int slot)
 {
     struct mesh_event ev;
@@ -277,8 +277,8 @@ static int lose(struct bench *b, int slot, int peer)
     return exchange_on_event(b->c.nodes[slot].x, &ev, &b->e);
 }
 
-/* Worker 0 has told worker 1, and not worker 2, when it is lost: its result counts, not that of the two who
- * are left. */
+/* Worker 0 has reported to worker 1, and not to worker 2, when it is lost: the result with it counts,
+ * not that of the two others. */
 TEST(a_result_that_one_worker_has_received_counts_for_all)
 {
     struct bench b;
@@ -290,8 +290,8 @@ TEST(a_result_that_one_worker_has_received_counts_for_all)
     assert_int_equal(receive(&b, 0), CODEC_GO);
     assert_int_equal(receive(&b, 1), CODEC_GO);
     assert_int_equal(lose(&b, 2, 0), CODEC_WAIT);
-    assert_int_equal(receive(&b, 2), CODEC_WAIT); /* what node 0 has sent is dropped */
-    assert_true(receive(&b, 1) >= 0);             /* it hears of the loss from worker 2 */
+    assert_int_equal(receive(&b, 2), CODEC_WAIT); /* messages of node 0 are dropped */
+    assert_true(receive(&b, 1) >= 0);             /* it learns of the loss from worker 2 */
     assert_int_equal(receive(&b, 2), CODEC_GO);
     for (int w = 1; w < WORKERS; w++)
         assert_true(fabs(b.c.nodes[w].x->stop_vote.known.accuracy - 0.3) < 1e-12);
@@ -368,7 +368,7 @@ TEST(frames_that_no_node_sends_are_refused)
     cluster_close(&b.c);
 }
 
-/* A worker cannot make the others believe in results of the future, which would end the counting. */
+/* A worker cannot report results of later evaluations, which would end the count at the others. */
 TEST(a_report_of_a_result_is_refused_before_every_worker_has_evaluated)
 {
     const struct stop_vote_result first = {.n = 1, .step = 4, .loss = 1, .accuracy = 0.1};
@@ -398,7 +398,7 @@ TEST(a_report_of_a_result_is_refused_before_every_worker_has_evaluated)
     cluster_close(&b.c);
 }
 
-/* Nor can a worker that others hear of it from, in asgd, where nobody waits. */
+/* Nor can a worker in asgd, where no node waits, and results are passed on. */
 TEST(an_asynchronous_worker_takes_no_result_beyond_its_own_evaluations)
 {
     const struct stop_vote_result last = {.n = 200, .step = 800, .loss = 1, .accuracy = 0.1};

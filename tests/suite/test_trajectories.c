@@ -265,7 +265,7 @@ static void on_each(struct job *j, void (*what)(struct job *j, size_t i))
         what(j, i);
 }
 
-/* Who takes part is what the last simulation has shown. */
+/* The workers that take part are those of the last simulation. */
 static void draw(struct job *j, int step)
 {
     j->m = 0;
@@ -293,7 +293,7 @@ static void take_over(struct job *j, const struct rule *r)
         memcpy(j->k[k].w, j->x, sizeof j->x);
 }
 
-/* The rule acts on the weights when they were contributed; what has been added since then stays added. */
+/* The rule acts on the weights as they were contributed; later changes stay added. */
 static void late_round(struct job *j, const struct rule *r, bool is_last)
 {
     for (int turn = 0; turn <= is_last; turn++) {
@@ -441,8 +441,8 @@ static double compare(const struct rule *r, int n, enum optimizer_kind kind, dou
 
 enum { KINDS = 4, SIZES = 4 };
 
-/* Pairs of an optimizer and a number of workers: without LONG=1 half of them, in which each rule meets
- * each of either. */
+/* Pairs of an optimizer and a number of workers: without LONG=1 half of them, in which each rule has
+ * each optimizer and each number. */
 static int n_pairs(void)
 {
     return KINDS * SIZES / (unit_is_long() ? 1 : 2);

@@ -217,7 +217,7 @@ TEST(a_limit_of_the_norm_is_of_the_whole_gradient_on_several_servers)
             }
 }
 
-/* loss_aware asks for its update in its own apply(), and changes what workers get afterwards. */
+/* loss_aware requests its update in apply(), and then changes the parameters that workers get. */
 TEST(a_rule_of_rounds_gets_the_norm_of_the_whole_gradient_too)
 {
     struct cluster_config cfg = {
@@ -240,8 +240,8 @@ TEST(a_rule_of_rounds_gets_the_norm_of_the_whole_gradient_too)
 
 enum { STEPS = 6, SUM_OVERFLOWS_AT = 3, HALF_IS_ZERO_FROM = 4 };
 
-/* Each worker's gradient is finite; at one step the sum of the last component is not. Later the first half is
- * 0, where momentum goes on, as no step is skipped. */
+/* Each worker's gradient is finite; at one step the sum of the last component is not. Later the gradient
+ * of the first half is 0; momentum still changes its weights if no step is skipped. */
 static void gradient(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
                      struct net_score *score)
 {

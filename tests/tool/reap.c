@@ -250,7 +250,7 @@ static pid_t start(char **argv, const sigset_t *before)
     _exit(127);
 }
 
-/* All children have been waited for, and what they had waited for is in their numbers. */
+/* All children have been reaped, and their times include those of the children that they have reaped. */
 static void times_write(const char *path)
 {
     FILE *f = fopen(path, "we");

@@ -1,4 +1,4 @@
-/* Acts on files: what is written, read, made and asked for outside the run folder; devices; room on disk. */
+/* Acts on files: to write, read, make and look up files outside the run folder; devices; space on disk. */
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -128,7 +128,7 @@ static int rename_out(void)
     rename("../acts.txt", "acts.txt");
     return why;
 }
-/* Whether there is a file, and what it is; Landlock does not forbid to ask. */
+/* Whether a file exists, and its type; Landlock does not forbid these calls. */
 static int ask_stat(void)
 {
     struct stat st;

@@ -1,4 +1,4 @@
-/* Acts on the network: sockets of all kinds, and what a data socket can be turned into. */
+/* Acts on the network: sockets of all kinds, and other uses of a data socket. */
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>

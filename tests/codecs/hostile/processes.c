@@ -1,4 +1,4 @@
-/* Acts on processes: new ones, signals, limits and priorities, and what calls tell of other processes. */
+/* Acts on processes: new ones, signals, limits and priorities, and facts about other processes. */
 #include <linux/capability.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -37,8 +37,8 @@ static int do_clone3(void)
     args[4] = SIGCHLD;
     return child(syscall(SYS_clone3, args, sizeof args));
 }
-/* A thread with what the others do not have: a table of descriptors, which has a limit of its own, a
- * folder, a descriptor of a process. */
+/* A thread that shares less with the others: it has its own table of descriptors, with a limit of its
+ * own, its own folder, and a descriptor of a process. */
 static int end_thread(void *arg)
 {
     (void)arg;
@@ -158,7 +158,7 @@ static int widen_own(void)
     return sched_getaffinity(0, sizeof own, &own) < 0 ? errno
                                                       : result(sched_setaffinity(0, sizeof own, &own));
 }
-/* What calls tell of other processes, above all whether there is one of that number. */
+/* Facts about other processes, above all whether one of that number exists. */
 static int look_affinity(void)
 {
     cpu_set_t theirs;

@@ -1,5 +1,5 @@
-/* The agent as a process: arguments, exit statuses, what it leaves behind. Uses BUILD's agent with a fake
- * runner. */
+/* The agent as a process: arguments, exit statuses, the files that it leaves. Uses BUILD's agent with a
+ * fake runner. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -66,7 +66,7 @@ TEST(a_file_without_a_token_is_an_error)
     assert_int_equal(chmod(path, 0600), 0);
     assert_ok(token_load(&t, true, &e));
     assert_true(is(&t, "abcdefghijklmnopqrstuvwxyz"));
-    /* A change is taken over; a file without a token is nobody's. */
+    /* A change is adopted; a file without a token admits no client. */
     assert_ok(token_refresh(&t, &e));
     assert_ok(file_write(path, "zyxwvutsrqponmlkjihgfedcba", 26, 0600, &e));
     assert_ok(token_refresh(&t, &e));

@@ -1,4 +1,4 @@
-/* The agent's key for TLS, and who has joined it. */
+/* The agent's key for TLS, and the clients that have joined. */
 #include "agent/access/identity.h"
 
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* What an agent says and does while the journal of a job cannot be written, or a part of memory fails. */
+/* An agent whose journal of a job cannot be written, or that gets no memory. */
 #include <errno.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ TEST(an_end_that_cannot_be_written_has_not_happened_until_it_is)
     assert_int_equal(ask(&f, &r, "GET", "/v1/status", NULL), 200);
     assert_non_null(strstr(r.body, "\"journal_failed\": true"));
     assert_null(strstr(c.text, "\"end\""));
-    /* Whatever is asked of it meanwhile, it ends as it did. */
+    /* Its end stays the same whatever requests arrive meanwhile. */
     assert_int_equal(ask(&f, &r, "POST", "/v1/jobs/j-abcdef/cancel", NULL), 202);
     assert_int_equal(ask(&f, &r, "DELETE", "/v1/jobs/j-abcdef", NULL), 409);
     assert_int_not_equal(job_reserve(&f, &r, "j-second", false), 201);

@@ -1,4 +1,4 @@
-/* Which ended jobs an agent keeps, and what it says of those that it has removed. */
+/* Which ended jobs an agent keeps, and its answers about removed ones. */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,7 +73,7 @@ TEST(ended_jobs_that_are_too_old_or_too_big_are_removed)
     fixture_close(&f);
 }
 
-/* A folder where a file is to be written stands for a disk that takes nothing. */
+/* A folder in place of the file acts as a disk that takes no bytes. */
 TEST(jobs_can_be_removed_from_a_disk_that_takes_no_reason)
 {
     struct fixture f = {.opt.keep = 1};

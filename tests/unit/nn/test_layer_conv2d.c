@@ -323,7 +323,7 @@ TEST(few_channels_and_filters_use_the_direct_loop)
     assert_false(conv_direct_takes(&s));
 }
 
-/* Cases where docs/engine.md says that it is faster. */
+/* Cases in which it is faster by docs/engine.md. */
 TEST(winograd_tiles_are_used_for_3x3_windows_that_fill_them)
 {
     struct layer_spec s = {.in.dim = {26, 26, 32}, .out.dim = {24, 24, 64}, .window = {3, 3, 1, 1, 0, 0}};

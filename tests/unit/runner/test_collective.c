@@ -157,7 +157,7 @@ TEST(vectors_of_many_chunks_are_averaged_by_every_algorithm)
     }
 }
 
-/* Starts with no number ready: what is not ready holds wrong values. */
+/* Starts with no number ready: numbers that are not ready have wrong values. */
 static void begin_with_nothing(struct node *n, const size_t *buckets, size_t n_buckets)
 {
     struct collective_ask ask = mean_of(n, 0);

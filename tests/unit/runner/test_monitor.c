@@ -214,7 +214,7 @@ static void read_orders(struct node_process *n)
     _exit(orders_read_job(&o, &job, &e) == ERR_LOST ? 7 : 97);
 }
 
-/* Status 7: the end of the orders is told as that of the monitor, 8: of the agent. */
+/* Status 7: the end of the orders is reported as that of the monitor, 8: of the agent. */
 static void tell_end(struct node_process *n)
 {
     struct orders o = node_process_read_start(n);
@@ -248,7 +248,7 @@ TEST(the_end_of_the_orders_is_reported_as_the_end_of_the_process_that_has_ended)
     node_run_clear(&t);
 }
 
-/* As a codec does that closes what it has not opened. */
+/* As a codec that closes descriptors that it has not opened. */
 static void close_descriptors(struct node_process *n)
 {
     struct orders o = node_process_read_start(n);

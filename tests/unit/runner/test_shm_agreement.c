@@ -138,7 +138,7 @@ TEST(workers_on_one_machine_share_memory)
 
 static const int apart[] = {0, 1}; /* machines of two workers */
 
-/* Each reports that it can, as nobody has to share its memory. */
+/* Each reports that it can, as no node has to share its memory. */
 TEST(a_worker_alone_on_its_machine_needs_no_shared_memory)
 {
     struct shm_agreement p[2];

@@ -61,7 +61,7 @@ TEST(without_classes_the_loss_counts_and_a_loss_that_is_not_finite_is_worst)
     stop_rule_clear(&r);
 }
 
-/* The definition in the header, without what the rule keeps from one evaluation to the next. */
+/* The definition in the header, computed anew from all evaluations. */
 static size_t defined_end(const double *v, size_t n, size_t patience)
 {
     size_t n_bad = 0;

@@ -17,8 +17,8 @@ static const uint8_t right_key[TLS_KEY_BYTES] = {1, 2, 3};
 static const uint8_t other_key[TLS_KEY_BYTES] = {1, 2, 4};
 static const char right_name[] = "j-abcdef|1|0|1";
 
-/* Two ends with the test's own wire between them: what one end sends is readable at wire[end] until it is
- * passed on. */
+/* Two ends, and the test as the wire between them: bytes that one end sends are at wire[end] until they
+ * are passed on. */
 struct pair {
     struct tls *tls[ENDS];
     int fd[ENDS];   /* TLS's */

@@ -84,7 +84,7 @@ TEST(partial_sums_tell_whether_the_vector_is_finite_wherever_a_value_is_not)
             v[at] = bad[at % N_OF(bad)];
             assert_true(!vector_scale(sum, v, 0, n) && !vector_add(sum, v, 1, n) &&
                         !vector_mix(sum, v, 0.5f, n));
-            v[at] = 0; /* what is not finite in `sum` does not count */
+            v[at] = 0; /* values of `sum` that are not finite do not count */
             assert_true(vector_add(sum, v, 1, n));
         }
     assert_true(vector_scale(sum, v, 1, 0));

@@ -17,7 +17,7 @@ struct own_node {
     struct step step;
     struct worker worker;
     bool is_done;
-    char trace[TRACE]; /* what it was asked, a letter each */
+    char trace[TRACE]; /* its calls, a letter each */
 };
 
 static float goal(int node, size_t i)
@@ -81,7 +81,7 @@ static bool take_turn(struct own_node *n)
     return true;
 }
 
-/* ---- the rest is what every test does ---- */
+/* The rest is common to all tests. */
 
 struct own_job {
     struct settings set;

@@ -179,7 +179,8 @@ TEST(available_memory_respects_the_limit_of_the_process)
     assert_true(data > LIMIT / 2 && data <= LIMIT);
 }
 
-/* Returns what a child process sees once it has taken `bytes` more, by files that it holds open. */
+/* Returns the memory that a child process finds, by files that it keeps open, after it has taken `bytes`
+ * more. */
 static double available_after(size_t bytes, double *before)
 {
     double *seen = mmap(NULL, 2 * sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -85,7 +85,7 @@ TEST(a_file_that_all_may_read_is_one_that_others_cannot_change)
     assert_int_equal(chmod(folder, 0777), 0);
     assert_int_equal(guarded_file(path, &e), ERR_AUTH); /* another file could be put in its place */
     assert_int_equal(chmod(folder, 0700), 0);
-    if (geteuid() == 0) { /* a file of root's serves everybody, one of another user nobody */
+    if (geteuid() == 0) { /* a file of root is accepted for every user, one of another user for none */
         assert_int_equal(chown(path, SOMEBODY_ELSE, SOMEBODY_ELSE), 0);
         assert_int_equal(guarded_file(path, &e), ERR_AUTH);
         assert_error_has("belongs to user 4711");

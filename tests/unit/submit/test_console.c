@@ -38,7 +38,7 @@ static void close_terminal(void)
     console_init(-1, true);
 }
 
-/* This comes next; what a terminal is sent arrives bit by bit, and later. */
+/* This text comes next; output to a terminal arrives later, in pieces. */
 static void assert_written(const char *expected)
 {
     char text[256];

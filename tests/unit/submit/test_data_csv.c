@@ -1,4 +1,4 @@
-/* Data sets of CSV files: how they are split, and what a second file may have. */
+/* Data sets of CSV files: how they are split, and the columns of a second file. */
 #include <zlib.h>
 
 #include "submit/data/data_sets.h"

@@ -226,7 +226,7 @@ TEST(columns_and_rows_that_may_be_misunderstood_are_warned_of)
     };
     static const char *const clear[] = {
         "a,b,label\n5,6,x\n7,8,y\n9,8,y\n",
-        "8,3,7\n5,6,0\n7,8,1\n4,4,1\n", /* the label 0, too, stands in one row */
+        "8,3,7\n5,6,0\n7,8,1\n4,4,1\n", /* the label 0 is in one row, too */
         "id,a\n10,x\n9,y\n8,x\n7,y\n6,x\n5,y\n4,x\n3,y\n2,x\n2,y\n",
         "1990,2000,2010\n5,6,0\n7,8,2010\n", /* three by chance */
     };

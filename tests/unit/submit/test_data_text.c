@@ -252,7 +252,7 @@ TEST(a_folder_has_a_file_for_each_class)
     assert_error_has("class \"x.pos\" has no lines of at most 2 tokens");
     assert_int_equal(dataset_open(&d, "text:long=keep", dir, &e), ERR_CONFIG);
     assert_error_has("\"keep\" is not one of cut|drop");
-    for (int k = 0; k < 2; k++) { /* what Windows and macOS add are no classes */
+    for (int k = 0; k < 2; k++) { /* files that Windows and macOS add are not classes */
         assert_ok(file_join(path, sizeof path, dir, k ? "Thumbs.db" : ".DS_Store", &e));
         assert_ok(file_write(path, "\xd0\xcf", 2, 0600, &e));
     }

@@ -94,7 +94,7 @@ TEST(a_job_is_as_far_as_its_last_node_and_ends_as_its_worst)
         assert_ok(live_add(&jobs, answer, 0, "a:1", &e));
         run = live_run(&jobs.jobs[0], NULL);
         assert_string_equal(json_string_value(json_object_get(run, "state")), cases[i].whole);
-        /* The node that failed says why. */
+        /* The failed node reports the reason. */
         assert_is(run, "message", strcmp(cases[i].second, "failed") == 0 ? "\"second\"" : "\"first\"");
         json_decref(run);
         live_clear(&jobs);

@@ -5,7 +5,7 @@
 static struct page_access page;
 static char cookie[128];
 
-/* A request; what is NULL is not in it, but for the method GET and the path /. */
+/* A request; a member that is NULL is left out; the default method is GET, the default path /. */
 struct asked {
     const char *method, *path, *token, *host, *cookie, *origin, *site, *own;
 };
@@ -121,7 +121,7 @@ TEST(requests_that_another_site_triggers_are_refused)
             NULL),
         PAGE_SERVE);
     assert_int_equal(ask((struct asked){HERE, .cookie = cookie, .site = "none"}, NULL), PAGE_SERVE);
-    /* The printed address may be clicked anywhere: its token is what counts. */
+    /* The printed address may be opened from any site: only its token counts. */
     assert_int_equal(ask((struct asked){HERE, .token = page.token, .site = "cross-site"}, NULL),
                      PAGE_SET_COOKIE);
 }

@@ -1,4 +1,4 @@
-/* What `job_submit doctor` finds in what agents report, without agents. */
+/* The checks of `job_submit doctor` on given reports of agents. */
 #include "tests/unit/unit.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Which worker is a straggler, by what the nodes report. */
+/* Which worker is a straggler, by the reports of the nodes. */
 #include "tests/unit/unit.h"
 
 #include "submit/job/stragglers.h"

@@ -221,8 +221,8 @@ TEST(a_refused_order_of_a_node_that_goes_on_is_an_error)
     assert_int_equal(submission_count_ended(&s), 0);
 }
 
-/* A child that acts as the agent of a node that lacks its settings: it says that the node is ready, and 200
- * ms later answers the request that has made it so. */
+/* A child that acts as the agent of a node that lacks its settings: it reports that the node is ready,
+ * and answers the request that caused this 200 ms later. */
 static pid_t agent_that_answers_late(char *address, size_t size)
 {
     static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";

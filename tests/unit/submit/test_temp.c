@@ -7,7 +7,7 @@
 
 #include "tests/unit/unit.h"
 
-/* In a child: opens a folder, says so, and waits to be killed. */
+/* In a child: opens a folder, reports that, and waits to be killed. */
 static pid_t hold_folder(char path[PATH_MAX])
 {
     int told[2];

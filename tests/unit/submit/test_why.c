@@ -160,7 +160,7 @@ TEST(a_success_is_printed_as_a_success)
     json_decref(o);
 }
 
-/* A job with one node, whose records are in /r; `files`: what else is there. */
+/* A job with one node, whose records are in /r; `files`: the other files there. */
 static json_t *why_failed(const char *reason, const char *message, const char *options, const char *files)
 {
     char run[1024];
