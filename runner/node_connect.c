@@ -155,8 +155,8 @@ static int n_sharing(const struct node *n, const int *machines)
     return count;
 }
 
-/* The longest range of a server, in lengths of this node's, rounded up. A server's messages are as long as its
- * range, and a worker's as the longest one; by --placement round_robin ranges may be of any length. */
+/* The longest range of a server, in lengths of this node's, rounded up. A server's messages are as long as
+ * its range, a worker's as the longest one; with --placement round_robin ranges may have any length. */
 static size_t longest_range(const struct node *n)
 {
     size_t own = exchange_range(n->exchange).n, longest = own;
