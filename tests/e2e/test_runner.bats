@@ -229,7 +229,7 @@ BATS
     echo "$output"
     [ "$status" -eq 0 ]
     [ "${lines[-1]}" = '1 passed, 0 failed, 0 skipped' ]
-    run env ONLY='no test has this name' tests/run test_journal harness.bats
+    run env ONLY='no test has this name' tests/run test_journal test_runner.bats
     echo "$output"
     [ "$status" -eq 1 ]
     [ "${lines[-1]}" = '0 passed, 0 failed, 0 skipped' ]
