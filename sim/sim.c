@@ -8,6 +8,7 @@
 
 #include "runner/collective/collective.h"
 #include "shared/base/file.h"
+#include "shared/records/weights.h"
 
 /* Far more events than a rule needs before a worker goes on: of each node, at once and in each second, and of
  * each pair of nodes for each chunk of a vector. */
@@ -460,9 +461,14 @@ const float *sim_model_of(const struct sim *s, const struct sim_node *n)
     return exchange_model(n->x, s->model) ? s->model : n->params;
 }
 
-void sim_weights_sha256(uint8_t out[SHA256_BYTES], const struct sim *s, const struct sim_node *n)
+bool sim_weights_sha256(uint8_t out[SHA256_BYTES], const struct sim *s, const struct sim_node *n)
 {
-    sha256(out, sim_model_of(s, n), s->trainer->n_trained * sizeof(float));
+    const float *w = sim_model_of(s, n);
+
+    if (s->trainer->spec)
+        return weights_sha256(out, s->trainer->spec, w);
+    sha256(out, w, s->trainer->n_trained * sizeof *w);
+    return true;
 }
 
 double sim_time(const struct sim *s)
@@ -482,7 +488,7 @@ bool sim_models_agree(const struct sim *s)
     for (int i = 0; i < s->set.node_count; i++) {
         if (s->nodes[i].phase != SIM_DONE)
             continue;
-        sim_weights_sha256(own, s, &s->nodes[i]);
+        sha256(own, sim_model_of(s, &s->nodes[i]), s->trainer->n_trained * sizeof(float));
         if (has_first && memcmp(first, own, sizeof own) != 0)
             return false;
         memcpy(first, own, sizeof own);

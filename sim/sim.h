@@ -137,9 +137,8 @@ bool sim_has_succeeded(const struct sim *s);
 double sim_time(const struct sim *s); /* end of the last node */
 /* The model that a worker's rule trains (n_params), valid until the next call. */
 const float *sim_model_of(const struct sim *s, const struct sim_node *n);
-/* The SHA-256 of that model without running statistics, as a node of a job reports it
- * (runner/lines/report.h). */
-void sim_weights_sha256(uint8_t out[SHA256_BYTES], const struct sim *s, const struct sim_node *n);
+/* The digest of that model that a node of a job reports: weights_sha256(). False: no memory. */
+bool sim_weights_sha256(uint8_t out[SHA256_BYTES], const struct sim *s, const struct sim_node *n);
 /* Whether all workers that are done have the same, and whether all their parameters are finite. */
 bool sim_models_agree(const struct sim *s);
 bool sim_models_are_finite(const struct sim *s);

@@ -95,9 +95,10 @@ static json_t *node_json(const struct sim *s, const struct sim_node *n)
         char hex[SHA256_HEX];
 
         json_object_set_new(o, "stopped", stop_json(&why));
-        sim_weights_sha256(digest, s, n);
-        hex_encode(hex, digest, sizeof digest);
-        json_object_set_new(o, "params_sha256", json_string(hex));
+        if (sim_weights_sha256(digest, s, n)) {
+            hex_encode(hex, digest, sizeof digest);
+            json_object_set_new(o, "params_sha256", json_string(hex));
+        }
         json_object_set_new(o, "combined_nothing", json_boolean(exchange_combined_nothing(n->x)));
     }
     json_object_set_new(o, "loss", json_real_or_null(n->step.loss));

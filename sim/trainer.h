@@ -36,14 +36,15 @@ struct trainer_ops {
 
 struct trainer { /* the common part, at the beginning of each trainer's struct */
     const struct trainer_ops *ops;
-    size_t n_params, n_trained; /* running statistics follow the trained ones, as in nn/net.h */
-    const float *momentum;      /* (n_params - n_trained) net_momentum(); NULL: there are no statistics */
-    bool has_labels;            /* accuracy is defined */
-    bool has_test;              /* loss of an evaluation is defined */
-    double spent_s;             /* real time of a network's gradients and evaluations so far */
-    const char *arch;           /* the model's document; NULL: none */
-    const char *preprocessing;  /* the record of that name; NULL: none */
-    size_t *ranges;             /* of the servers: placement_lay_out() */
+    size_t n_params, n_trained;    /* running statistics follow the trained ones, as in nn/net.h */
+    const float *momentum;         /* (n_params - n_trained) net_momentum(); NULL: there are no statistics */
+    bool has_labels;               /* accuracy is defined */
+    bool has_test;                 /* loss of an evaluation is defined */
+    double spent_s;                /* real time of a network's gradients and evaluations so far */
+    const char *arch;              /* the model's document; NULL: none */
+    const char *preprocessing;     /* the record of that name; NULL: none */
+    size_t *ranges;                /* of the servers: placement_lay_out() */
+    const struct model_spec *spec; /* NULL: none */
 };
 
 /* Least squares towards a known point w*: a block's gradient is w - w* plus its own noise, the loss is the

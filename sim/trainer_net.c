@@ -208,7 +208,8 @@ int trainer_network(struct trainer **out, const struct settings *set, const stru
                             .has_test = w->loaders[0].n_test > 0,
                             .arch = w->arch,
                             .preprocessing = w->preprocessing,
-                            .ranges = w->t.ranges};
+                            .ranges = w->t.ranges,
+                            .spec = &w->spec};
     *out = &w->t;
     return 0;
 }

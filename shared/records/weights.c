@@ -136,3 +136,18 @@ int weights_check_shapes(const struct tensor_file *f, const char *prefix, const 
 {
     return check_weights(f, prefix, m, false, e);
 }
+
+bool weights_sha256(uint8_t out[SHA256_BYTES], const struct model_spec *m, const float *params)
+{
+    struct sha256_sum *sum = sha256_start();
+
+    for (int i = 0; sum && i < m->n_layers; i++)
+        for (int k = 0; k < m->layers[i].n_tensors; k++) {
+            const struct tensor_spec *t = &m->layers[i].tensors[k];
+
+            if (!t->is_state)
+                sha256_add(sum, params + t->offset, tensor_spec_count(t) * sizeof *params);
+        }
+    sha256_end(sum, out);
+    return sum != NULL;
+}

@@ -3,6 +3,10 @@
 #ifndef PSGD_WEIGHTS_H
 #define PSGD_WEIGHTS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shared/base/crypto.h"
 #include "shared/job/model_spec.h"
 #include "shared/records/tensor_file.h"
 
@@ -21,5 +25,10 @@ int weights_check_shapes(const struct tensor_file *f, const char *prefix, const 
 const struct tensor_view *weights_find(const struct tensor_file *f, const char *prefix, const char *name);
 /* Copies its values as floats, F32 bit by bit. */
 void weights_floats(float *out, const struct tensor_view *t);
+
+/* The digest of the trained tensors in the model's order, as in a file, whatever their order in `params`
+ * (placement.h); `m` has their offsets. Running statistics are left out: a rule that writes its own messages
+ * does not make them equal. False: no memory. */
+bool weights_sha256(uint8_t out[SHA256_BYTES], const struct model_spec *m, const float *params);
 
 #endif

@@ -55,16 +55,16 @@ C
 
 @test "a codec that calls exit(0) has failed" {
     start_agents 2
-    run "$SUBMIT" --codec "$BUILD/tests/codecs/leave.so" --node_count 2 --dataset "$FEW" -o out
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/call_exit.so" --node_count 2 --dataset "$FEW" -o out
     [ "$status" -eq 1 ]
-    [[ "$output" == *"failed: node("*"), CodecFailed: codec leave has called exit: a node ends when its job does"* ]]
-    jq -e '.failure | .codec == "leave" and (.codec_sha256 | length) == 64 and (.last_log | length) > 0' out/run.json
+    [[ "$output" == *"failed: node("*"), CodecFailed: codec call_exit has called exit: a node ends when its job does"* ]]
+    jq -e '.failure | .codec == "call_exit" and (.codec_sha256 | length) == 64 and (.last_log | length) > 0' out/run.json
     serves_the_next_job
 }
 
 @test "a codec that calls chdir creates no file elsewhere" {
     start_agents 1
-    "$SUBMIT" --codec "$BUILD/tests/codecs/wander.so" --node_count 1 --dataset "$FEW" --epochs 2 --checkpoint-every 1 --model softmax -o out
+    "$SUBMIT" --codec "$BUILD/tests/codecs/change_folder.so" --node_count 1 --dataset "$FEW" --epochs 2 --checkpoint-every 1 --model softmax -o out
     [ -s out/model/final.safetensors ]
     [ -s out/checkpoints/node-0.safetensors ]
     [ -s out/records/codec.csv ]
@@ -137,11 +137,11 @@ EOT
     start_agent 0 --job-memory 1
     start_agent 1
     write_workers 2
-    run "$SUBMIT" --codec "$BUILD/tests/codecs/hoard.so" --node_count 2 --dataset "$FEW" --epochs 1 -o out
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/allocate.so" --node_count 2 --dataset "$FEW" --epochs 1 -o out
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node(0), RunnerDied: job_runner was killed by signal 11 (Segmentation fault); it used "*" GiB of memory, of the 1.0 GiB that a job may use here"* ]]
-    [[ "$output" == *"The node ran codec hoard, SHA-256"* ]]
+    [[ "$output" == *"The node ran codec allocate, SHA-256"* ]]
     serves_the_next_job
 }
 
@@ -150,7 +150,7 @@ EOT
     start_agent 0 --job-memory 1 --slots 2
     start_agent 1
     write_workers 2
-    run "$SUBMIT" --codec "$BUILD/tests/codecs/hoard.so:hides=1" --node_count 2 --dataset "$FEW" --epochs 1 -o out
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/allocate.so:hides=1" --node_count 2 --dataset "$FEW" --epochs 1 -o out
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" =~ "failed: node(0), OutOfMemory: the node uses "([0-9.]+)" GiB of memory, of the 0.50 GiB that a job may use here: "[0-9.]+" GiB are private, 0.00 GiB shared, 0.00 GiB page tables" ]]
@@ -160,11 +160,11 @@ EOT
 # bats test_tags=long
 @test "a codec that makes one file after the other ends its node" {
     start_agents 2
-    run "$SUBMIT" --codec "$BUILD/tests/codecs/litter.so" --node_count 2 --dataset "$FEW" --epochs 1 -o out
+    run "$SUBMIT" --codec "$BUILD/tests/codecs/many_files.so" --node_count 2 --dataset "$FEW" --epochs 1 -o out
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$output" == *"failed: node(0), DiskFull: the node has written more than 1000 files"* ]]
-    [ -z "$(compgen -G 'agent0/jobs/*/run/litter-*')" ]
+    [ -z "$(compgen -G 'agent0/jobs/*/run/file-*')" ]
     [ -s "agent0/jobs/$(only_job 0)/run/node.log" ]
     serves_the_next_job
 }

@@ -18,6 +18,7 @@ simulate() {
             simulate --codec $job --placement $placement -o $placement
         done
         same_weights range/model/final.safetensors round_robin/model/final.safetensors
+        [ "$(jq -c '[.nodes[].params_sha256]' range/run.json)" = "$(jq -c '[.nodes[].params_sha256]' round_robin/run.json)" ]
         rm -r range round_robin
     done
 }
@@ -39,10 +40,14 @@ simulate() {
     write_workers 2 2
     local job=(-q --codec ps --node_count 2 --gradient-descent adam --dataset "$FEW")
     "$SUBMIT" "${job[@]}" --epochs 2 --checkpoint-every 1 -o range
-    "$SUBMIT" "${job[@]}" --epochs 2 --placement round_robin -o whole
+    run "$SUBMIT" "${job[@]}" --epochs 2 --placement round_robin -o whole
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" != *'another SHA-256'* ]] # the nodes' digests are of the tensors in the model's order, too
     same_weights range/model/final.safetensors whole/model/final.safetensors
-    grep -Lx 'messages go through memory shared with all peers' {range,whole}/logs/*.log >not-shared
-    [ "$(printf '%s\n' {range,whole}/logs/*.log | wc -l)" = 8 ]
+    grep -Lx 'messages go through memory shared with all peers' {range,whole}/logs/{worker,ps}-*.log >not-shared
+    printf '%s\n' {range,whole}/logs/* | tee logs
+    [ "$(grep -vc submit.log logs)" = 8 ]
     cat not-shared
     [ ! -s not-shared ]
     [ "$(jq -r .settings.placement whole/run.json)" = round_robin ]

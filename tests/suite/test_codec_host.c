@@ -304,6 +304,7 @@ TEST(invalid_requests_for_zeros_are_refused_with_a_message)
         assert_int_equal(open_round(&f, &rounds, 0, 0), cases[i].code);
         assert_error_has(cases[i].expected);
     }
+    codec_calls.act = NULL;
     assert_ok(open_events(&f, &codec_node_events, 0, 0));
     codec_calls.act = zeros_twice;
     assert_int_equal(exchange_on_grad(f.x, 1, &e), ERR_CODEC);

@@ -204,8 +204,9 @@ TEST(a_codec_is_notified_of_lost_peers_and_of_peers_that_left)
     ev.kind = MESH_LOST;
     assert_int_equal(exchange_on_event(x, &ev, &e), CODEC_GO);
     assert_int_equal(codec_calls.n, 1 + 200 + 200);
-    assert_true(codec_has_left(f.codec, 1));
-    assert_false(codec_has_left(f.codec, 0) || codec_has_left(f.codec, -2) || codec_has_left(f.codec, 7));
+    assert_true(codec_has_left(codec_calls.codec, 1));
+    assert_false(codec_has_left(codec_calls.codec, 0) || codec_has_left(codec_calls.codec, -2) ||
+                 codec_has_left(codec_calls.codec, 7));
     exchange_free(x);
     codec_node_close(&f);
 }
