@@ -203,11 +203,11 @@ tests/unit/nn/test_other.c:1: "victim" has a plain word: the node, the process' 
 
 @test "a script of any folder that shellcheck refuses, and two assertions on one line, are reported" {
     mkdir -p submit/new tests/e2e
-    printf '#!/usr/bin/env bats\n@test "one" {\n    [ 1 = 1 ]\n    true\n}\n' >tests/e2e/one.bats
+    printf '#!/usr/bin/env bats\n@test "one" {\n    [ "$status" = 1 ]\n    true\n}\n' >tests/e2e/one.bats
     printf '#!/usr/bin/env python3\nprint($nothing)\n' >submit/new/program
     chmod +x submit/new/program
     "$ROOT/tests/check-scripts" .
-    sed -i 's/\[ 1 = 1 \]/& \&\& [ 2 = 2 ]/' tests/e2e/one.bats
+    sed -i 's/= 1 ]/& \&\& [ "$status" = 2 ]/' tests/e2e/one.bats
     run "$ROOT/tests/check-scripts" .
     [ "$status" -eq 1 ]
     [[ "$output" == *'tests/e2e/one.bats:3: two tests in one line:'* ]]
