@@ -1,4 +1,4 @@
-# make help lists the targets. Everything that is built is in build/ (or BUILD=...).
+# `make help` lists the targets. All outputs are in build/ (or BUILD=...).
 BUILD   ?= build
 # BUILD is made relative: make treats build/x and /path/build/x as different targets, and splits names at spaces, which the
 # path of this folder may contain.
@@ -45,8 +45,8 @@ else
 ONEDNN_FOUND := $(or $(ONEDNN),none)
 endif
 ONEDNN_STAMP := $(BUILD)/onednn
-# What makes a memory error end a process and not take it over, as far as the compiler has it; `make HARDENING=` builds
-# without. They precede the user's CFLAGS and LDFLAGS, which win. HARDENING_STAMP is like ONEDNN_STAMP.
+# Compiler options by which a memory error ends a process instead of giving control to an attacker; `make HARDENING=` builds
+# without them. They precede the user's CFLAGS and LDFLAGS, which override them. HARDENING_STAMP is like ONEDNN_STAMP.
 ifeq ($(origin HARDENING),undefined)
 HARDENING := $(shell CC=$(call quoted,$(CC)) CFLAGS=$(call quoted,$(CFLAGS)) SANITIZE=$(call quoted,$(SANITIZE)) LDFLAGS=$(call quoted,$(LDFLAGS)) shared/base/hardening_probe.sh $(BUILD)/hardening.cache)
 endif
@@ -55,7 +55,7 @@ HARDEN      := $(filter-out -pie $(HARDEN_LINK),$(HARDENING))
 HARDENING_STAMP := $(BUILD)/hardening
 # For files with loops over vectors.
 FAST     := -O3 -funroll-loops
-# lld links in a third of the time of ld. It links what is not installed: test programs.
+# lld takes a third of the time of ld. Only programs that are not installed, those of the tests, are linked by it.
 TEST_LD  := $(if $(shell command -v ld.lld),-fuse-ld=lld)
 LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(filter -pie,$(HARDENING)) $(HARDEN_LINK) $(LDFLAGS)
 
@@ -141,7 +141,7 @@ $(BUILD)/%.a:
 	$(call show,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^ # not r, which would treat the node.c of two folders as one
 
-# System headers are not in .d files. The programs depend on $(LIBNN), and so are rebuilt too.
+# .d files do not list system headers. The programs depend on $(LIBNN), so that they are linked again, too.
 $(filter $(BUILD)/obj/nn/kernels/onednn% $(BUILD)/obj/nn/layers/conv_onednn%,$(call objects,$(NN))): $(ONEDNN_STAMP)
 $(ONEDNN_STAMP): $(if $(findstring "$(ONEDNN_FOUND)","$(file <$(ONEDNN_STAMP))"),,FORCE)
 	$(call show,ONEDNN,$(call quoted,$(ONEDNN_FOUND)))
@@ -153,11 +153,12 @@ $(HARDENING_STAMP): $(if $(findstring "$(HARDENING)","$(file <$(HARDENING_STAMP)
 $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 # Kernels have arrays on their stacks, and clearing these costs LeNet 6 % of its step; nothing there comes from the network.
 $(BUILD)/obj/nn/%.o: HARDEN := $(filter-out -ftrivial-auto-var-init=zero,$(HARDEN))
-# Run only on processors with fused operations, which are faster; they have no clones whose bits could differ.
+# These files run only on processors with fused operations, and have no clones for others, so that fused operations, which are
+# faster, cannot make bits differ.
 $(addprefix $(BUILD)/obj/nn/kernels/,matmul.o narrow.o): CFLAGS += -ffp-contract=fast
 $(patsubst %,$(BUILD)/obj/%.o,$(addprefix runner/,loader train base/vector) sim/trainer_standin submit/data/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
-# The page that shows jobs, which the assembler includes.
+# The page that shows jobs; the assembler embeds it.
 PAGE_PARTS := $(wildcard page/page.html page/*.css page/*/*.css page/*/*.js) page/assemble
 $(BUILD)/page.html: $(PAGE_PARTS)
 	$(call show,PAGE,$@)
@@ -184,7 +185,7 @@ $(BUILD)/tests/codecs/%.so: tests/codecs/%.c $(wildcard tests/codecs/*.h) $(CODE
 
 $(BUILD)/tests/codecs/hostile.so: $(wildcard tests/codecs/hostile/*.[ch])
 
-# Jobs run their sources, which job_submit compiles; these objects show their warnings.
+# A job runs the source, which job_submit compiles; these objects are built only for their warnings.
 $(EXECUTORS): $(BUILD)/%.so: %.c codecs/executor.h
 	$(call show,CODEC,$@)
 	$(Q)mkdir -p $(@D)
@@ -212,7 +213,7 @@ $(TOOLS): $(BUILD)/%: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -lm $(keep)
 
-# Compiling the tests takes longer than running most of them. `private`: their libraries are optimized.
+# Most tests take longer to compile than to run, so that they are not optimized. `private`: their libraries are.
 $(TESTS): private CFLAGS += -O0
 $(TESTS): private HARDEN :=
 # A test loads codecs and starts programs.
@@ -220,81 +221,81 @@ $(TESTS): | all $(TEST_CODECS) $(EXECUTORS) $(TOOLS)
 
 tests: $(TESTS) $(TEST_CODECS) $(EXECUTORS) $(TOOLS) $(PRELOADS)
 
-# They read the tables of all programs; the reference loads the codecs.
+# These tools read the tables of all programs; the reference also loads the codecs.
 $(REFERENCE) $(MANUALS): $(BUILD)/docs/%: docs/tool/%.c $(LIBAGENT) $(LIBSUBMIT) $(LIBPAGE) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call show,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(filter %.a,$^) $(LIBS_SUBMIT) $(LIBS_AGENT) $(keep)
 
-reference: all $(REFERENCE) ## writes docs/reference/ from the tables of the programs
+reference: all $(REFERENCE) ## write docs/reference/ from the tables of the programs
 	$(Q)BUILD=$(BUILD) docs/tool/generate docs/reference
 
-combinations-agents: all ## runs each job of docs/combinations.md on agents of this machine: every rule by every compressor among them; takes minutes
+combinations-agents: all ## run each job of docs/combinations.md on agents of this machine, and compare the outcomes; takes minutes
 	$(Q)BUILD=$(BUILD) docs/tool/combinations agents | diff docs/combinations.md -
 
-combinations: all ## rewrites docs/combinations.md: which rule goes with which path, aggregate and compressor
+combinations: all ## write docs/combinations.md: which rule runs with which path, aggregate and compressor
 	$(Q)BUILD=$(BUILD) docs/tool/combinations >$(BUILD)/combinations.md && mv $(BUILD)/combinations.md docs/combinations.md
 
-check-reference: all $(REFERENCE) ## docs/reference/ is what `make reference` writes
+check-reference: all $(REFERENCE) ## check that docs/reference/ is what `make reference` writes
 	$(Q)BUILD=$(BUILD) docs/tool/generate --check docs/reference
 
 test: export PSGD_TEST_LONG = $(LONG)
-test: all tests ## the product: unit tests, suites, end to end; LONG=1: the long tests, too
+test: all tests ## test the product: unit tests, suites, end to end; LONG=1: also the long tests
 	$(Q)BUILD=$(BUILD) tests/run
 
-# The second compiler's build is made here, where no test's time limit ends it; the test of it prints why it failed.
+# clang builds here, where no time limit of a test ends the build; a test of checks.bats prints why it failed.
 check: export PSGD_TEST_LONG = $(LONG)
-check: all tests $(BENCHES) $(REFERENCE) ## what is not of the product alone: make static, fuzz targets, documents, packages, the test runner; LONG=1
+check: all tests $(BENCHES) $(REFERENCE) ## test the rest: make static, fuzz targets, documents, packages, the test runner; LONG=1: also the long tests
 	$(Q)$(if $(SANITIZE),,$(MAKE) --no-print-directory -k $(if $(LONG),clang-check,clang-check-programs) || true)
 	$(Q)BUILD=$(BUILD) tests/run --check
 
-test-systems: all ## README's two commands on fresh Debian 11, 12, 13 and on arm64; ONLY='debian-13 ...'; needs root
+test-systems: all ## run README's two commands on fresh Debian 11, 12, 13 and on arm64; ONLY='debian-13 ...'; needs root
 	$(Q)BUILD=$(BUILD) tests/systems/run $(ONLY)
 
-test-processors: all tests ## programs and jobs on x86-64 processors without AVX2, by qemu-x86_64
+test-processors: all tests ## run programs and jobs on x86-64 processors without AVX2, by qemu-x86_64
 	$(Q)BUILD=$(BUILD) tests/systems/old_processors.sh $(ONLY)
 
-# A test of minutes takes up to ten times as long with a sanitizer.
+# With a sanitizer a test takes up to ten times as long.
 SANITIZED := TEST_TIMEOUT=7200
-both: # one after the other, and the second also after a failure of the first
+both: # in this order; make check also runs after a failure of make test
 	$(Q)$(MAKE) test; rc=$$?; $(MAKE) check && exit $$rc
-sanitize: ## make test and make check under AddressSanitizer and UBSan
+sanitize: ## run make test and make check under AddressSanitizer and UBSan
 	$(Q)$(SANITIZED) $(MAKE) BUILD=$(BUILD)/asan CC=$(call quoted,$(CLANG)) SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer' both
 
 # OMP_NUM_THREADS=1: ThreadSanitizer does not see the synchronization of OpenMP's (oneDNN's) threads.
-tsan: ## make test and make check under ThreadSanitizer
+tsan: ## run make test and make check under ThreadSanitizer
 	$(Q)OMP_NUM_THREADS=1 $(SANITIZED) $(MAKE) BUILD=$(BUILD)/tsan CC=$(call quoted,$(CLANG)) SANITIZE='-fsanitize=thread -fno-omit-frame-pointer' both
 
-valgrind: all ## one complete job under valgrind
+valgrind: all ## run one complete job under valgrind
 	$(Q)BUILD=$(BUILD) tests/valgrind.sh
 
-# They kill, or fail the calls of, the program that loads them.
+# Libraries for LD_PRELOAD: they kill the program that loads them, or make its calls fail.
 $(PRELOADS): $(BUILD)/%.so: %.c
 	$(call show,TEST,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -shared $(LDFLAGS) -o $@ $< -ldl $(keep)
 
 EVERY ?= 1
-faults: all $(PRELOADS) ## each EVERY-th call of malloc, write, fsync, ... fails, in agent, runner and job_submit of a job; an hour or two
+faults: all $(PRELOADS) ## let each EVERY-th call of malloc, write, fsync, ... fail, in agent, runner and job_submit of a job; an hour or two
 	$(Q)rm -rf $(BUILD)/faults && mkdir -p $(BUILD)/faults
 	$(Q)PYTHONDONTWRITEBYTECODE=1 tests/soak/faults.py $(BUILD) $(BUILD)/faults/history $(BUILD)/faults/report.json --every $(EVERY)
 
-power: all $(PRELOADS) ## the power fails before and after each change of an agent's folder: what is left, and an agent on it
+power: all $(PRELOADS) ## cut the power before and after each change of an agent's folder, and start an agent on the files that are left
 	$(Q)rm -rf $(BUILD)/power && mkdir -p $(BUILD)/power
 	$(Q)PYTHONDONTWRITEBYTECODE=1 tests/soak/power.py $(BUILD) $(BUILD)/power $(BUILD)/power/report.json
 
 FLIPS ?= 1000000
 KILLS ?= 1000
 MINUTES ?= 20
-soak: all $(BUILD)/tests/suite/test_mesh_faults $(PRELOADS) $(TOOLS) ## KILLS=1000 of each program, MINUTES=20 of jobs under faults, FLIPS=1000000 bits
+soak: all $(BUILD)/tests/suite/test_mesh_faults $(PRELOADS) $(TOOLS) ## kill each program KILLS=1000 times, run jobs under faults for MINUTES=20, flip FLIPS=1000000 bits
 	$(Q)BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 $(BUILD)/tests/tool/reap 0 tests/soak/run $(KILLS) $(MINUTES) $(FLIPS)
 
 FUZZ_RUNS ?= 100000
 FUZZ_SEED ?= 0
 FUZZ_SANITIZE := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
-# Sanitized code takes long to compile, most of all at -O3, and is not faster then.
+# Sanitized code takes long to compile, above all with -O3, which does not make it faster.
 FUZZ_CFLAGS := -O1 -gline-tables-only
-fuzz: ## each fuzz target for FUZZ_RUNS executions, from a seed of chance or FUZZ_SEED
+fuzz: ## run each fuzz target FUZZ_RUNS times, with a random seed or FUZZ_SEED
 	$(Q)$(MAKE) BUILD=$(BUILD)/fuzz CC=$(call quoted,$(CLANG)) CFLAGS='$(FUZZ_CFLAGS)' SANITIZE='$(FUZZ_SANITIZE)' fuzzers
 	$(Q)BUILD=$(BUILD)/fuzz RUNS=$(FUZZ_RUNS) SEED=$(FUZZ_SEED) tests/fuzz/run
 
@@ -305,73 +306,73 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_LD) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT) $(keep)
 
-bench: all $(BENCHES) ## measures psgd, and other libraries if installed; RUNS=5 ONLY='softmax ...'
+bench: all $(BENCHES) ## measure samples per second of psgd, and of other libraries if installed; RUNS=5 ONLY='softmax ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' ONLY='$(ONLY)' tests/bench/run
 	$(Q)$(if $(ONLY),,$(BUILD)/tests/bench/compress)
 
-# Built if mpicc is installed.
+# It is built if mpicc is installed.
 MPI_PEER := $(if $(shell command -v mpicc),$(BUILD)/tests/bench/mpi_peer)
 $(BUILD)/tests/bench/mpi_peer: tests/bench/mpi_peer.c tests/bench/bench.h
 	$(call show,MPICC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)mpicc -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -O2 -o $@ $<
 
-bench-comm: $(BENCHES) $(MPI_PEER) ## compares all-reduce with MPI and gloo; RUNS=5 NODES='2 4' BYTES='4096 ...'
+bench-comm: $(BENCHES) $(MPI_PEER) ## measure an all-reduce, beside MPI and gloo; RUNS=5 NODES='2 4' BYTES='4096 ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' NODES='$(NODES)' BYTES='$(BYTES)' tests/bench/comm
 
-bench-start: all $(MPI_PEER) ## milliseconds from a command to the first step, compared with Open MPI and PyTorch, processor time of a job; RUNS=7 BASE=DIR
+bench-start: all $(MPI_PEER) ## measure milliseconds from a command to the first step, beside Open MPI and PyTorch, and processor time of a job; RUNS=7 BASE=DIR
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' BASE='$(BASE)' tests/bench/start
 
-bench-stalled: all ## time of a worker's exchanges in asgd while another worker hangs; RUNS=3
+bench-stalled: all ## measure a worker's exchanges in asgd while another worker hangs; RUNS=3
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/stalled
 
-bench-crowd: all ## milliseconds of the owner's requests while a crowd holds connections to the agent; REQUESTS=300 ONLY='tricklers ...'
+bench-crowd: all ## measure milliseconds of the owner's requests while many clients hold connections to the agent; REQUESTS=300 ONLY='tricklers ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) REQUESTS='$(REQUESTS)' ONLY='$(ONLY)' tests/bench/crowd
 
-bench-detection: all $(TEST_CODECS) ## seconds until each node says why a job failed, beside the promise; ONLY='kill stop ...'
+bench-detection: all $(TEST_CODECS) ## measure seconds until each node reports why a job failed, beside the documented limit; ONLY='kill stop ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) ONLY='$(ONLY)' tests/bench/detection
 
-equal: all ## whether records, models and checkpoints of the jobs in tests/equal/jobs are equal to those of BASE=DIR, an older build, but for times; ONLY=PATTERN
+equal: all ## compare records, models and checkpoints of the jobs in tests/equal/jobs, times aside, with those of an older build, BASE=DIR; ONLY=PATTERN
 	$(Q)$(if $(BASE),,echo 'make equal compares with an older build: BASE=DIR' >&2; exit 2)
 	$(Q)PYTHONDONTWRITEBYTECODE=1 tests/equal/equal builds '$(BASE)' $(BUILD) '$(ONLY)'
 
-bench-sim: all ## messages per second of the simulator, its time compared with real jobs; RUNS=5
+bench-sim: all ## measure messages per second of the simulator, and its times beside those of real jobs; RUNS=5
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/simulator
 
-bench-accuracy: all ## seconds to 97 % on MNIST, compared with PyTorch; MNIST=DIR RUNS=3
+bench-accuracy: all ## measure seconds to 97 % on MNIST, beside PyTorch; MNIST=DIR RUNS=3
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' MNIST='$(MNIST)' tests/bench/accuracy
 
-bench-rules: all ## accuracy, bytes and seconds to 95 % of MNIST of every rule, four workers; MNIST=DIR EPOCHS=3
+bench-rules: all ## measure accuracy, bytes and seconds to 95 % on MNIST of every rule with four workers; MNIST=DIR EPOCHS=3
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) EPOCHS='$(EPOCHS)' MNIST='$(MNIST)' tests/bench/rules
 
-bench-scaling: all ## seconds and speed-up of 1 to 4 workers, as platoon's table; RULE=easgd:every=10 MODEL=NAME SCALING=strong|weak WORKERS='1 2 ...' EPOCHS=8 RUNS=3
+bench-scaling: all ## measure seconds and speed-up of 1 to 4 workers, as platoon's table; RULE=easgd:every=10 MODEL=NAME SCALING=strong|weak WORKERS='1 2 ...' EPOCHS=8 RUNS=3
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RULE='$(RULE)' MODEL='$(MODEL)' SCALING='$(SCALING)' WORKERS='$(WORKERS)' EPOCHS='$(EPOCHS)' RUNS='$(RUNS)' tests/bench/scaling
 
-bench-slow: all ## seconds to 95 % of MNIST of rules that wait for a slow worker and of others, simulated; MNIST=DIR EPOCHS=6
+bench-slow: all ## simulate a slow worker: seconds to 95 % on MNIST of rules that wait for it and of others; MNIST=DIR EPOCHS=6
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) EPOCHS='$(EPOCHS)' MNIST='$(MNIST)' tests/bench/slow
 
-demo: all ## two agents train on the built-in digits; shows where the results are
+demo: all ## train on the built-in digits with two agents, and print where the results are
 	$(Q)BUILD=$(BUILD) submit/demo.sh
 
 C_FILES = $(shell find agent codecs conform docs examples nn page runner shared sim submit tests -name '*.[ch]')
 # mpi_peer.c needs MPI's header.
 C_SOURCES = $(filter-out tests/bench/mpi_peer.c,$(filter %.c,$(C_FILES)))
-tidy: ## clang-tidy over everything
+tidy: ## run clang-tidy over all C files
 	$(Q)clang-tidy --quiet $(C_SOURCES) -- -std=c11 -D_GNU_SOURCE -I. -Icodecs -DPSGD_VERSION='""' -DPSGD_PAGE='"$(BUILD)/page.html"'
 
-# A check whose tool is not installed prints "skipped: ..." and succeeds.
-static: warnings clang-check format-check check-layers check-names check-scripts check-reference ## warnings of both compilers, source format, includes, names, scripts, docs/reference
+# A check without its tool prints "skipped: ..." and succeeds.
+static: warnings clang-check format-check check-layers check-names check-scripts check-reference ## check warnings of both compilers, source format, includes, names, scripts, docs/reference
 warnings: all tests $(BENCHES) $(REFERENCE)
 	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)/obj $(BUILD)/codecs $(BUILD)/docs $(BUILD)/examples $(BUILD)/tests
 
-# The programs and the fuzz targets are sanitized, so that the tests of this build need no other by clang; not optimized,
-# because that takes half the time and clang's warnings do not depend on it. Tests are only checked for warnings.
+# The programs and the fuzz targets are sanitized, so that the tests need no second build by clang. They are not optimized:
+# this halves the time, and clang's warnings do not depend on it. Tests are only checked for warnings.
 have = $(shell command -v $(1) 2>&1)
 BY_CLANG = --no-print-directory BUILD=$(BUILD)/clang CC=$(call quoted,$(CLANG)) CFLAGS='-O0 -gline-tables-only' FAST= HARDENING= LDFLAGS='$(TEST_LD)' SANITIZE='$(FUZZ_SANITIZE)'
 NO_CLANG = echo 'skipped: $(CLANG) is not installed'
-clang-check: ## programs and fuzz targets by clang, sanitized, in $(BUILD)/clang; no file has a warning with it
+clang-check: ## build programs and fuzz targets by clang, sanitized, in $(BUILD)/clang, and check that no file has a warning
 	$(Q)$(if $(call have,$(firstword $(CLANG))),$(MAKE) $(BY_CLANG) clang-checked clang-checked-tests,$(NO_CLANG))
-clang-check-programs: # without the tests
+clang-check-programs: # the same without the tests
 	$(Q)$(if $(call have,$(firstword $(CLANG))),$(MAKE) $(BY_CLANG) clang-checked,$(NO_CLANG))
 clang-checked: all fuzzers
 	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)
@@ -383,7 +384,7 @@ clang-checked-tests:
 
 # Versions of clang-format break some lines differently: only the version that formatted the tree is used.
 CLANG_FORMAT = $(firstword $(shell for f in clang-format-14 clang-format; do $$f --version 2>&1 | grep -q 'version 14\.' && echo $$f; done))
-format: ## clang-format in place
+format: ## format all C files by clang-format 14
 	$(Q)$(or $(CLANG_FORMAT),$(error the source is formatted by clang-format 14, which is not installed)) -i $(C_FILES)
 
 # clang-format does not wrap comments, so their length is checked here.
@@ -391,38 +392,38 @@ format-check:
 	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
 	$(Q)$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(C_FILES),echo 'skipped: clang-format 14 is not installed')
 
-check-scripts: ## shellcheck has nothing to say about a script; each assertion of a bats script is on a line of its own
+check-scripts: ## check all scripts by shellcheck, and that no line of a bats script has two assertions
 	$(Q)tests/check-scripts
 
-check-layers: ## no file includes a header that docs/architecture.md forbids
+check-layers: ## check that no file includes a header that docs/architecture.md forbids
 	$(Q)BUILD=$(BUILD) tests/check-layers
 
-check-names: ## a struct's tag and a module's name exist once in the tree, a static function carries a noun, no word is a private one
+check-names: ## check that struct tags and module names are unique, a static function carries a noun, and no private word is used
 	$(Q)tests/check-names
 
-# The folders that packaging/install takes: PREFIX, and one by one.
+# The folders that packaging/install takes: PREFIX, or single ones.
 FOLDERS := PREFIX BINDIR LIBDIR INCLUDEDIR DATADIR MANDIR DOCDIR UNITDIR PYTHONDIR
 INSTALL  = BUILD=$(BUILD) DESTDIR=$(call quoted,$(DESTDIR)) $(foreach f,$(FOLDERS),$(if $($f),$f=$(call quoted,$($f)))) packaging/install
 MANUAL  := $(BUILD)/manual
-manual: $(MANUAL) ## manual pages, and completions for bash, zsh and fish, into build/manual
+manual: $(MANUAL) ## make manual pages, and completions for bash, zsh and fish, in build/manual
 $(MANUAL): $(PROGRAMS) $(CODECS) $(MANUALS) $(wildcard docs/tool/* docs/*.md) codecs/codec.h
 	$(call show,MANUAL,$@)
 	$(Q)BUILD=$(BUILD) docs/tool/manuals $@
 
-install: all manual ## into $(DESTDIR)$(PREFIX); BINDIR=, LIBDIR=, ... for single folders
+install: all manual ## install into $(DESTDIR)$(PREFIX); BINDIR=, LIBDIR=, ... for single folders
 	$(Q)$(INSTALL)
 
-uninstall: all manual ## removes what `make install` with the same folders has installed
+uninstall: all manual ## remove the files that `make install` with the same folders has installed
 	$(Q)$(INSTALL) --remove
 
-deb: all manual ## a package for this Debian: build/psgd_VERSION_ARCHITECTURE.deb
+deb: all manual ## make a package for this Debian: build/psgd_VERSION_ARCHITECTURE.deb
 	$(Q)BUILD=$(BUILD) packaging/deb $(BUILD)
 
-clean: ## removes build/
+clean: ## remove build/
 	$(Q)rm -rf $(BUILD)
 
-help: ## this list
-	$(Q)echo 'make: the programs, codecs and models'
-	$(Q)sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 22
+help: ## print this list
+	$(Q)echo '  make                      build the programs, codecs and models'
+	$(Q)sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 28
 
 -include $(shell find $(BUILD)/obj $(BUILD)/docs $(BUILD)/tests $(BUILD)/fuzz -name '*.d' 2>/dev/null)

@@ -323,16 +323,16 @@ int node_write_model(struct node *n, const char *name, double test_loss, struct 
     return rc;
 }
 
-/* Running statistics are left out: under a rule with its own messages, workers have different ones. */
-static void report_weights(const struct node *n)
+static int report_weights(const struct node *n, struct err *e)
 {
-    const float *w = n->model ? n->model : net_params(n->net);
     uint8_t digest[SHA256_BYTES];
     char hex[SHA256_HEX];
 
-    sha256(digest, w, net_n_trained(n->net) * sizeof *w);
+    if (!weights_sha256(digest, n->spec, n->model ? n->model : net_params(n->net)))
+        return err_set(e, ERR_NOMEM, "no memory for the digest of the weights");
     hex_encode(hex, digest, sizeof digest);
     report_result(n->report, hex, exchange_combined_nothing(n->exchange));
+    return 0;
 }
 
 static int finish_models(struct node *n, struct err *e)
@@ -342,7 +342,8 @@ static int finish_models(struct node *n, struct err *e)
     int rc;
 
     node_take_model(n);
-    report_weights(n);
+    if (report_weights(n, e) < 0)
+        return e->code;
     /* The file has no loss, so that nodes with the same weights write the same bytes, whichever compute
      * engine each has used. */
     if (node_write_model(n, final, NAN, e) < 0 || file_sync(final, e) < 0)

@@ -25,9 +25,9 @@ is_quiet() { # is_quiet ADDRESS...: nothing listens there
     local hosts=(--ps_hosts "$PS" --worker_hosts "$CHIEF,$OTHER" --token-file cluster.token)
     launch ann --job_name worker --task_index 0 "${hosts[@]}" --codec ps --model softmax --epochs 1 -o out 2>chief.log 3>&- &
     local chief=$!
-    # The chief says for whom it waits.
+    # The chief names the tasks that it waits for.
     within 60 grep -q "Waiting until ..:..:.. for /job:worker/task:1 ($OTHER), /job:ps/task:0 ($PS)" chief.log
-    # Other users: the chief knows nothing of their agents but the token.
+    # Other users: of their agents the chief has only the token.
     launch bob --job_name worker --task_index 1 "${hosts[@]}" 2>worker.log 3>&- &
     local worker=$!
     launch eve --job_name ps --task_index 0 "${hosts[@]}" 2>ps.log 3>&- &

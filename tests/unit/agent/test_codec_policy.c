@@ -208,7 +208,7 @@ TEST(a_codec_needs_the_most_of_what_its_agent_and_its_submitter_require)
     assert_int_equal(isolation_for(&allows, false, ISOLATION_PROCESS), ISOLATION_PROCESS);
 }
 
-TEST(a_refusal_states_what_the_machine_lacks_and_who_can_allow_it)
+TEST(a_refusal_states_the_missing_feature_and_the_user_who_can_enable_it)
 {
     const struct agent_isolation is = {
         .level = ISOLATION_PROCESS, .required = ISOLATION_FILES, .lacks = "no Landlock"};
@@ -233,7 +233,7 @@ int main(void)
         cmocka_unit_test(a_file_that_is_no_shared_object_is_refused_under_every_policy),
         cmocka_unit_test(an_untrustworthy_list_allows_nothing),
         cmocka_unit_test(a_codec_needs_the_most_of_what_its_agent_and_its_submitter_require),
-        cmocka_unit_test(a_refusal_states_what_the_machine_lacks_and_who_can_allow_it),
+        cmocka_unit_test(a_refusal_states_the_missing_feature_and_the_user_who_can_enable_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

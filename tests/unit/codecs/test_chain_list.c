@@ -105,7 +105,7 @@ TEST(a_tensors_own_chain_comes_before_its_layers_and_that_before_the_one_of_all_
     assert_int_equal(chain_list_find(&l, "layer0.dense.bias"), -1);
 }
 
-TEST(what_is_not_a_list_is_refused_with_the_entry)
+TEST(an_invalid_list_of_workers_is_refused_with_the_entry)
 {
     static const struct {
         const char *text, *why;
@@ -171,7 +171,7 @@ int main(void)
         cmocka_unit_test(a_chain_is_lossy_if_one_of_its_stages_is),
         cmocka_unit_test(a_chain_alone_is_no_list),
         cmocka_unit_test(a_tensors_own_chain_comes_before_its_layers_and_that_before_the_one_of_all_others),
-        cmocka_unit_test(what_is_not_a_list_is_refused_with_the_entry),
+        cmocka_unit_test(an_invalid_list_of_workers_is_refused_with_the_entry),
         cmocka_unit_test(only_a_lossy_chain_of_servers_that_send_parameters_sends_differences),
     };
 

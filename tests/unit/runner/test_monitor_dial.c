@@ -1,4 +1,4 @@
-/* Connections that the monitor makes for its node, and to whom. */
+/* Connections that the monitor makes for its node, and to which peers. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 #include "tests/lib/node_run.h"
 #include "tests/unit/unit.h"
 
-/* Is told of node 0 at a port where nothing listens, and of itself, node 1. */
+/* Receives the address of node 0, a port where no program listens, and of itself, node 1. */
 static void dial_others(struct node_process *n)
 {
     const struct tcp_dialer d = monitor_dialer(&n->monitor);
@@ -251,7 +251,7 @@ TEST(a_connection_is_handed_over_only_if_the_peer_answers_as_that_node_of_this_j
 }
 
 /* The job process, as link_to_peer, does not give up the connection. */
-TEST(a_connection_to_a_program_that_does_not_answer_is_given_up)
+TEST(a_connection_to_a_program_that_does_not_answer_is_closed)
 {
     uint8_t hello[HELLO_BYTES], more;
     int port, fd, listener = listen_here(&port);
@@ -319,7 +319,7 @@ TEST(the_last_report_of_a_connection_arrives_though_the_monitor_has_not_read_the
 }
 
 /* To a probe nothing is sent. */
-TEST(a_probe_is_not_handed_over_and_tells_when_the_peer_closes_it)
+TEST(a_probe_is_not_passed_to_the_node_and_reports_when_the_peer_closes_it)
 {
     int port, fd, listener = listen_here(&port);
     struct node_run t;
@@ -344,10 +344,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_nodes_in_the_agents_list_are_connected_to),
         cmocka_unit_test(a_connection_is_handed_over_only_if_the_peer_answers_as_that_node_of_this_job),
-        cmocka_unit_test(a_connection_to_a_program_that_does_not_answer_is_given_up),
+        cmocka_unit_test(a_connection_to_a_program_that_does_not_answer_is_closed),
         cmocka_unit_test(
             the_last_report_of_a_connection_arrives_though_the_monitor_has_not_read_the_last_question),
-        cmocka_unit_test(a_probe_is_not_handed_over_and_tells_when_the_peer_closes_it),
+        cmocka_unit_test(a_probe_is_not_passed_to_the_node_and_reports_when_the_peer_closes_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
