@@ -48,7 +48,7 @@ states() { "$SUBMIT" agents --json | jq -r '.data.agents | map("\(.address) \(.s
     [[ "$output" == *"pin     sha256//"*"="*"joined  20"*"state   answers"* ]]
     run "$SUBMIT" agents show "$(address_of 2)"
     [[ "$output" == *"state   has another key"*"has another key than the agent that ran here before"* ]]
-    # What is forgotten here is still accepted there, and that is said.
+    # A token that is removed here is still valid at the agent, and the message states that.
     run "$SUBMIT" agents remove "$(address_of 0)"
     [ "$status" -eq 0 ]
     [[ "$output" == *"accepts that token until it is revoked"* ]]
@@ -122,7 +122,7 @@ write_joined() { # write_joined N...: these agents as workers
     run job -o no
     [ "$status" -eq 7 ]
     [[ "$output" == *"has another key than the agent that ran here before"*"job_submit agents"*" finds them"* ]]
-    # One that was never joined, at an address of its own: its key is none of those that are known.
+    # An agent that was never joined, at another address: its key is not in the list.
     start_joinable 3
     end_agent 3 || true
     "$TOOLS/limit" "$TEST_LIMIT" python3 "$BATS_TEST_DIRNAME/mitm.py" fake-tls "$T/saw" '' "$T"/agent3/tls.{crt,key} >port 3>&- &

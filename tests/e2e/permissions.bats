@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Who may do what on an agent: tokens, their scopes and their end, and keys of jobs.
+# Permissions on an agent: tokens, their scopes and their end, and keys of jobs.
 load lib
 
 agent_token() { limited "$BUILD/agent" token "$@" --dir "$T/agent0"; }
@@ -35,7 +35,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     [[ "$output" == *'"status":400'*"X-Job-Key"* ]]
     as bob --codec plain --node_count 1 --dataset "$FEW" --epochs 1 --model softmax -o bob
     [ "$(jq -r '.nodes[0].submitter' bob/run.json)" = bob ]
-    # The reader follows the jobs of others; who may submit lists what was submitted from here.
+    # A token of scope read sees the jobs of others; one of scope submit lists the jobs submitted from here.
     local id
     id=$(jq -r .id bob/run.json)
     [ "$(as reader list -q)" = "$id" ]
@@ -68,7 +68,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     local pid=$! id
     within 60 is_at_gate 0
     id=$(only_job 0)
-    # Who submitted it is what the token says; what the client says is kept apart.
+    # The submitter is the name of the token; the name that the client sends is a field of its own.
     [ "$(api 0 GET "/v1/jobs/$id" | jq -r .submitter)" = bob ]
     [ "$(api 0 GET "/v1/jobs/$id" | jq -r .submitter_unverified)" != bob ]
     run as bob status
@@ -93,7 +93,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
         [ "$(with_token_of carol "${method% *}" "/v1/jobs/$id${method#* }" -H 'Content-Type: application/json' -d '{}' \
             -o /dev/null -w '%{http_code}')" = 404 ]
     done
-    # The same for a key of another job; and an id in use says no more than that.
+    # The same for a key of another job; an id in use is refused without further facts.
     [ "$(with_token_of carol GET "/v1/jobs/$id" -H "X-Job-Key: $(head -c 43 /dev/zero | tr '\0' a)" -o /dev/null -w '%{http_code}')" = 404 ]
     run with_token_of carol POST /v1/jobs -H "X-Job-Key: $(head -c 43 /dev/zero | tr '\0' a)" -H 'Content-Type: application/json' \
         -d '{"id":"'"$id"'","attempt":1,"node":0,"role":"worker","node_count":1}'
@@ -101,7 +101,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     run as carol --codec plain --node_count 1 --dataset "$FEW" --epochs 1 --model softmax --no-queue -o no
     [ "$status" -eq 4 ]
     [[ "$output" == *"runs another job"* && "$output" != *"$id"* ]]
-    # Who may read sees all jobs and changes none; the owner does all.
+    # Scope read sees all jobs and changes none; the owner may do everything.
     [ "$(with_token_of reader GET /v1/jobs | jq -r '.jobs[0].id')" = "$id" ]
     [ "$(with_token_of reader POST "/v1/jobs/$id/cancel" -o /dev/null -w '%{http_code}')" = 403 ]
     [ "$(status_of 0 POST "/v1/jobs/$id/cancel")" = 202 ]
@@ -151,7 +151,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     agent_token revoke owner
     run "$SUBMIT" --codec plain --node_count 1 --dataset "$FEW" --epochs 1 --model softmax --token-file former -o no
     [ "$status" -eq 7 ]
-    # What is damaged lets nobody in, except the owner, and is said once.
+    # A damaged list admits no member, only the owner, and is logged once.
     give dave
     echo '{' >agent0/members.json
     [ "$(with_token_of dave GET /v1/jobs -o /dev/null -w '%{http_code}')" = 401 ]
@@ -213,7 +213,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     run "$SUBMIT" --workers wrong.json --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o no
     [ "$status" -eq 7 ]
     [[ "$output" == *"has another key than the list of workers names: it may be another program; nothing was sent to it"* ]]
-    # One that was joined with another key than the list says: which of them is right is not guessed.
+    # An agent that was joined with another key than the list has is refused: neither key is preferred.
     agent_token invite | sed "s/^job_submit join '//; s/'$//" >invitation
     "$SUBMIT" join - <invitation
     run "$SUBMIT" --workers wrong.json --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o no
@@ -250,6 +250,6 @@ with_secret() {
     done
     kill "$JOB"
     "$SUBMIT" cancel "$id" || true
-    # What others can read, there is none of in the agents' folders.
+    # The agents' folders have no file that others can read.
     [ -z "$(find agent0 agent1 -type f -perm /044 ! -path '*/run/*' -print)" ]
 }
