@@ -1,5 +1,5 @@
-/* Barriers of asynchronous jobs with servers: the servers' parameters are every worker's result, nobody
- * goes on before all have come, and frames that no honest node sends are refused. */
+/* Barriers of asynchronous jobs with servers: the servers' parameters are every worker's result, no node
+ * continues before all have arrived, and frames that a correct node never sends are refused. */
 #include "tests/unit/unit.h"
 
 #include "runner/exchange/barrier.h"
@@ -264,7 +264,7 @@ TEST(waiting_nodes_learn_which_nodes_compute_and_name_the_silent_one)
     assert_false(is_told(&b)); /* not so soon again */
     b.now += 0.5;
     assert_true(is_told(&b));
-    /* Worker 2 hangs while 1 goes on. */
+    /* Worker 2 hangs while worker 1 continues. */
     for (int i = 0; i < 9; i++) {
         b.now += 1;
         train(&b, 1);
@@ -274,7 +274,7 @@ TEST(waiting_nodes_learn_which_nodes_compute_and_name_the_silent_one)
     exchange_send_wait(b.server, &e);
     assert_receives(&b, 0, 1, CODEC_WAIT);
     assert_int_equal(exchange_blocking_node(b.workers[0], 8), 2);
-    exchange_drop_silent(b.server, 5); /* nobody, in a job that does not go on */
+    exchange_drop_silent(b.server, 5); /* no node, in a job that ends with a lost node */
     assert_receives(&b, SERVER, 0, CODEC_GO);
     cluster_close(&b.c);
 }

@@ -1,5 +1,5 @@
-/* Which node is named when a wait has lasted too long: what the peers have said, in an order that is given
- * here, leads to it. */
+/* Which node is named when a wait has lasted too long: it follows from the reports of the peers, which
+ * arrive here in a given order. */
 #include "tests/unit/unit.h"
 
 #include "runner/exchange/exchange_private.h"
@@ -61,7 +61,7 @@ TEST(the_node_at_the_end_of_the_chain_is_named)
     assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 2);
     waits(&b, 2, 3);
     assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 3);
-    waits(&b, 3, 0); /* for this node, which has sent what it has: 3 has not read it */
+    waits(&b, 3, 0); /* for this node, which has sent its contribution: 3 has not read it */
     assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 3);
     waits(&b, 3, 1); /* a circle names nobody */
     assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), STALL_NO_NODE);
@@ -101,7 +101,7 @@ TEST(a_node_ends_for_the_reason_of_the_first_that_gives_up)
     assert_string_equal(e.text, "node 3 holds up the job: node 2 has waited for it too long");
     assert_int_equal(say(&b, 2, 0, GIVES_UP, &e), ERR_TIMEOUT);
     assert_error_has("this node, node 0, holds up the job: node 2");
-    /* The sender will end; who holds it up is not known. */
+    /* The sender will end; the node that it waits for is not known. */
     assert_int_equal(say(&b, 2, UINT32_MAX, GIVES_UP, &e), CODEC_WAIT);
     cluster_close(&b.c);
 }
@@ -128,7 +128,8 @@ TEST(a_word_about_a_node_that_the_job_does_not_have_is_refused)
     cluster_close(&b.c);
 }
 
-/* Reads all that worker 0 has sent to worker w. Returns whether it was told that worker 0 waits for 1. */
+/* Reads all that worker 0 has sent to worker w. Returns whether worker 0 has reported that it waits for
+ * worker 1. */
 static bool reads_word(struct bench *b, int w)
 {
     bool is_told = false;
