@@ -16,9 +16,9 @@
 #include "shared/base/number.h"
 #include "shared/job/job_state.h"
 #include "shared/records/artifacts.h"
-#include "submit/export/scalars.h"
 #include "submit/files/appender.h"
 #include "submit/files/untrusted_folder.h"
+#include "submit/results/run.h"
 
 enum { EXPERIMENT_DIGITS = 18, RUN_DIGITS = 32, META_MAX = 1 << 16, ARTIFACT_MAX = INT_MAX };
 enum { STATUS_RUNNING = 1, STATUS_FINISHED = 3, STATUS_FAILED = 4, STATUS_KILLED = 5, SOURCE_LOCAL = 4 };
@@ -135,7 +135,7 @@ static void put_experiment(FILE *f, const struct store *s)
 static void put_run(FILE *f, const struct store *s)
 {
     char more[RUN_DIGITS + 16];
-    double end = ended(s->run), began = scalars_began(s->run, 0);
+    double end = ended(s->run), began = run_node_began(s->run, 0);
     const char *user = getenv("USER");
 
     snprintf(more, sizeof more, "/%s/artifacts", s->run_id);
@@ -289,12 +289,12 @@ static int write_tags(const struct store *s, struct err *e)
 static int put_curves(const struct scalars *row, void *with, struct err *e)
 {
     struct store *s = with;
-    char path[PATH_MAX], node[SCALARS_NODE];
-    double at = scalars_began(s->run, row->node) + row->time_s;
+    char path[PATH_MAX], node[RUN_NODE_NAME];
+    double at = run_node_began(s->run, row->node) + row->time_s;
     bool is_new;
     FILE *f;
 
-    scalars_node(node, row->node);
+    run_node_name(node, row->node);
     for (size_t i = 0; i < row->n; i++) {
         if (snprintf(path, sizeof path, "%s/metrics/%s/%s", s->path, row->at[i].tag, node) >=
             (int)sizeof path)
@@ -324,7 +324,7 @@ static int write_last(const struct store *s, struct err *e)
     for (size_t i = 0; i < sizeof last / sizeof *last; i++) {
         if (!json_is_number(last[i].v))
             continue;
-        snprintf(line, sizeof line, "%lld %s 0\n", ms(end > 0 ? end : scalars_began(s->run, 0)),
+        snprintf(line, sizeof line, "%lld %s 0\n", ms(end > 0 ? end : run_node_began(s->run, 0)),
                  number_text(number, json_number_value(last[i].v)));
         if (write_file(s->path, last[i].name, line, strlen(line), e) < 0)
             return e->code;
@@ -334,7 +334,7 @@ static int write_last(const struct store *s, struct err *e)
 
 static int write_metrics(struct store *s, struct err *e)
 {
-    int rc = appender_end(&s->curves, scalars_each(s->folder, put_curves, s, e), e);
+    int rc = appender_end(&s->curves, run_scalars(s->folder, put_curves, s, e), e);
 
     return rc < 0 ? rc : write_last(s, e);
 }

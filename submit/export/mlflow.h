@@ -3,7 +3,7 @@
  *     DIR/EXPERIMENT/meta.yaml                 an experiment: the jobs of one data set and model
  *     DIR/EXPERIMENT/RUN/meta.yaml             a run: names, times, status
  *     DIR/EXPERIMENT/RUN/params/OPTION         an option of the job
- *     DIR/EXPERIMENT/RUN/metrics/TAG/NODE      lines of "milliseconds value step", of a curve (scalars.h)
+ *     DIR/EXPERIMENT/RUN/metrics/TAG/NODE      lines of "milliseconds value step", of a curve (run_scalars)
  *     DIR/EXPERIMENT/RUN/metrics/NAME          its last values, one line
  *     DIR/EXPERIMENT/RUN/tags/NAME
  *     DIR/EXPERIMENT/RUN/artifacts/            run.json, the model, the records

@@ -7,8 +7,8 @@
 
 #include "shared/base/crc32c.h"
 #include "submit/export/protobuf.h"
-#include "submit/export/scalars.h"
 #include "submit/files/appender.h"
+#include "submit/results/run.h"
 
 enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5 };
 enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2 };
@@ -75,15 +75,15 @@ static int put_scalars(FILE *f, const struct scalars *s, double began, struct er
 
 static int choose_file(struct tensorboard_writing *w, int node, struct err *e)
 {
-    char name[SCALARS_NODE];
+    char name[RUN_NODE_NAME];
 
     if (w->has_node && w->node == node)
         return 0;
     w->node = node;
     w->has_node = true;
-    w->began = scalars_began(w->run, node);
+    w->began = run_node_began(w->run, node);
     if (snprintf(w->path, sizeof w->path, "%s/%s/events.out.tfevents.%.0f.psgd", w->to,
-                 scalars_node(name, node), w->began) >= (int)sizeof w->path)
+                 run_node_name(name, node), w->began) >= (int)sizeof w->path)
         return err_set(e, ERR_IO, "%s: the name is too long", w->to);
     return 0;
 }
@@ -103,7 +103,7 @@ static int use(const struct scalars *s, void *with, struct err *e)
 int tensorboard_write(const char *folder, const json_t *run, const char *to, struct err *e)
 {
     struct tensorboard_writing w = {.run = run, .to = to};
-    int rc = scalars_each(folder, use, &w, e);
+    int rc = run_scalars(folder, use, &w, e);
 
     return appender_end(&w.files, rc, e);
 }

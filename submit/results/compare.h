@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "submit/results/run_find.h"
+#include "submit/results/run.h"
 
 enum { COMPARE_RUNS = 1000 };
 

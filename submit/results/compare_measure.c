@@ -5,7 +5,7 @@
 #include "shared/base/json.h"
 #include "shared/records/record.h"
 #include "submit/results/compare.h"
-#include "submit/results/run_series.h"
+#include "submit/results/run.h"
 
 #define COMPARE_NAME(ID, name, ...) name,
 const char *const compare_result_names[N_COMPARE_RESULTS] = {COMPARE_RESULTS(COMPARE_NAME)};

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "shared/base/json.h"
-#include "submit/results/labels.h"
+#include "submit/results/run.h"
 #include "submit/terminal/text.h"
 
 enum { SETTINGS_IN_TABLE = 5, VALUE_MAX = 48 }; /* more settings than that get a table of their own */
@@ -109,12 +109,12 @@ static enum compare_result result_of(const json_t *row)
 
 static bool has_labels(const json_t *doc)
 {
-    char text[LABELS_MAX];
+    char text[RUN_LABELS_MAX];
     const json_t *run;
     size_t i;
 
     json_array_foreach(json_object_get(doc, "runs"), i,
-                       run) if (labels_text(text, sizeof text, run)[0]) return true;
+                       run) if (run_labels(text, sizeof text, run)[0]) return true;
     return false;
 }
 
@@ -139,7 +139,7 @@ static void put_heads(struct text_table *t, const json_t *doc, bool has_settings
 static void put_run(struct text_table *t, const json_t *doc, size_t run, bool has_settings)
 {
     const json_t *of = json_array_get(json_object_get(doc, "runs"), run), *row;
-    char text[TEXT_AMOUNT], labels[LABELS_MAX];
+    char text[TEXT_AMOUNT], labels[RUN_LABELS_MAX];
     size_t i;
 
     text_table_cell(t, "%s", json_text_at(of, "id"));
@@ -155,7 +155,7 @@ static void put_run(struct text_table *t, const json_t *doc, size_t run, bool ha
             compare_result_text(text, result_of(row), json_is_number(v) ? json_number_value(v) : NAN));
     }
     if (has_labels(doc))
-        text_table_cell(t, "%s", labels_text(labels, sizeof labels, of));
+        text_table_cell(t, "%s", run_labels(labels, sizeof labels, of));
 }
 
 int compare_print(const json_t *doc, struct err *e)

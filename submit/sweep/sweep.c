@@ -24,7 +24,7 @@
 #include "submit/files/untrusted_folder.h"
 #include "submit/options/options_table.h"
 #include "submit/results/job_index.h"
-#include "submit/results/run_find.h"
+#include "submit/results/run.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
 

@@ -6,7 +6,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
 #include "submit/results/job_index.h"
-#include "submit/results/labels.h"
+#include "submit/results/run.h"
 #include "submit/stages/progress_bar.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
@@ -47,10 +47,10 @@ static json_t *job_json(const struct submission *s, const char *state, const cha
 
 static void put_job(struct text_table *t, const struct submission *s, const char *state, const char *at)
 {
-    char labels[LABELS_MAX];
+    char labels[RUN_LABELS_MAX];
     int node;
 
-    labels_text(labels, sizeof labels, s->facts);
+    run_labels(labels, sizeof labels, s->facts);
     text_table_cell(t, "%s", s->id);
     if (progress_bar_waits_for(&node, s))
         text_table_cell(t, "%s, waits for node(%d)", state, node);

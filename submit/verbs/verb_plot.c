@@ -10,7 +10,7 @@
 #include "shared/base/utf8.h"
 #include "submit/plot/plot.h"
 #include "submit/results/compare.h"
-#include "submit/results/run_series.h"
+#include "submit/results/run.h"
 #include "submit/terminal/standard_output.h"
 #include "submit/verbs/verbs.h"
 

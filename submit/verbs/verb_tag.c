@@ -7,8 +7,7 @@
 #include "submit/browse/report_file.h"
 #include "submit/files/job_id.h"
 #include "submit/results/job_index.h"
-#include "submit/results/labels.h"
-#include "submit/results/run_find.h"
+#include "submit/results/run.h"
 #include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
@@ -56,7 +55,7 @@ static void show_labels(const struct options *o, const struct run *r)
 {
     const json_t *facts = json_object_get(r->doc, "facts");
     const char *id = json_string_value(json_object_get(r->doc, "id"));
-    char labels[LABELS_MAX];
+    char labels[RUN_LABELS_MAX];
 
     if (o->json)
         output_json(true,
@@ -64,7 +63,7 @@ static void show_labels(const struct options *o, const struct run *r)
                               "tags", json_object_get(facts, "tags"), "note", json_object_get(facts, "note")),
                     NULL, NULL);
     else
-        text_print("%s%s%s\n", id, labels_text(labels, sizeof labels, facts)[0] ? "  " : "", labels);
+        text_print("%s%s%s\n", id, run_labels(labels, sizeof labels, facts)[0] ? "  " : "", labels);
 }
 
 int verb_label(const struct options *o, const char *key, json_t *value, struct err *e)

@@ -8,7 +8,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
-#include "submit/results/result_rows.h"
+#include "submit/results/run.h"
 #include "submit/terminal/console.h"
 
 static const char *moment(char *out, size_t size, const char *format, double wall)
@@ -120,5 +120,5 @@ int classic_each_row(struct classic *c, enum artifact_id id, classic_use *use, v
 {
     struct of_worker w = {c, use, with, artifact_column(&artifacts[id], "node")};
 
-    return result_rows(c->s->folder, &artifacts[id], use_row, &w, e);
+    return run_rows(c->s->folder, &artifacts[id], use_row, &w, e);
 }

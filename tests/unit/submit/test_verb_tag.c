@@ -1,7 +1,5 @@
-#include "submit/results/labels.h"
-
 #include "submit/files/run_file.h"
-#include "submit/results/run_find.h"
+#include "submit/results/run.h"
 #include "submit/verbs/verbs.h"
 #include "tests/unit/unit.h"
 
@@ -128,17 +126,6 @@ TEST(an_id_that_is_no_name_of_a_record_is_not_looked_for)
     unit_remove(folder);
 }
 
-TEST(labels_are_one_line_of_any_length)
-{
-    json_t *facts = json_pack("{s:[s,i,s], s:s}", "tags", "a", 3, "b", "note", "two\nlines \x1b[1m");
-    char text[LABELS_MAX], few[8];
-
-    assert_string_equal(labels_text(text, sizeof text, facts), "#a #b  two?lines ?[1m");
-    assert_string_equal(labels_text(few, sizeof few, facts), "#a #b  ");
-    assert_string_equal(labels_text(text, sizeof text, NULL), "");
-    json_decref(facts);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,7 +133,6 @@ int main(void)
         cmocka_unit_test(a_note_of_a_copy_is_not_that_of_the_job),
         cmocka_unit_test(a_job_that_has_not_ended_gets_no_note),
         cmocka_unit_test(an_id_that_is_no_name_of_a_record_is_not_looked_for),
-        cmocka_unit_test(labels_are_one_line_of_any_length),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,8 @@
-/* The curves of records, and the files that grow while they are exported. */
-#include "submit/export/scalars.h"
+/* Curves as files of other programs, and the files that grow while curves are exported. */
+#include "submit/export/mlflow.h"
 
-#include <math.h>
 #include <sys/stat.h>
 
-#include "submit/export/mlflow.h"
 #include "submit/export/tensorboard.h"
 #include "submit/files/appender.h"
 #include "submit/files/run_file.h"
@@ -24,56 +22,6 @@ static void put(const char *folder, const char *name, const char *text)
 {
     assert_ok(file_mkdirs(in(folder, "records"), 0700, &e));
     assert_ok(file_write(in(folder, name), text, strlen(text), 0600, &e));
-}
-
-static int note(const struct scalars *s, void *with, struct err *err)
-{
-    char *text = with;
-    size_t len = strlen(text);
-
-    (void)err;
-    len += (size_t)snprintf(text + len, 600 - len, "%d@%llu:", s->node, (unsigned long long)s->step);
-    for (size_t i = 0; i < s->n; i++)
-        len += (size_t)snprintf(text + len, 600 - len, " %s=%g", s->at[i].tag, s->at[i].value);
-    snprintf(text + len, 600 - len, "\n");
-    return 0;
-}
-
-TEST(each_row_has_the_values_of_its_columns_or_a_named_one)
-{
-    const char *folder = unit_folder();
-    char text[600] = "";
-
-    put(folder, "records/eval.csv",
-        "time_s,node,epoch,step,samples,loss,accuracy,sent_bytes_total,recv_bytes_total\n"
-        "1,0,1,2,3,0.5,,7,8\n,1,1,2,3,0.5,0.25,7,8\n");
-    put(folder, "records/metrics.csv",
-        "time_s,node,epoch,step,metric,value\n1,0,1,2,top5,0.75\n2,0,1,4,auc,\n");
-    /* A codec's own names become parts of file names. */
-    put(folder, "records/codec.csv",
-        "time_s,node,step,round,name,value\n1,-2,3,1,../../etc/x,1\n1,-2,3,1,..,2\n1,-2,3,1,a b.c-d_E,3\n");
-    assert_ok(scalars_each(folder, note, text, &e));
-    assert_string_equal(text, "0@2: eval/loss=0.5 eval/sent_bytes_total=7 eval/recv_bytes_total=8\n"
-                              "0@2: eval/top5=0.75\n"
-                              "-2@3: codec/_._.._etc_x=1\n-2@3: codec/_.=2\n-2@3: codec/a b.c-d_E=3\n");
-    unit_remove(folder);
-}
-
-TEST(the_start_of_a_node_is_the_reported_one_or_the_submission_of_the_job)
-{
-    json_t *run = json_pack("{s:s, s:[{s:i, s:s}, {s:i, s:s}]}", "submitted_at", "1970-01-01T00:00:10.000Z",
-                            "nodes", "node", 0, "started_at", "1970-01-01T00:00:20.500Z", "node", -2,
-                            "started_at", "");
-    char name[SCALARS_NODE];
-
-    assert_non_null(run);
-    assert_true(scalars_began(run, 0) == 20.5);
-    assert_true(scalars_began(run, -2) == 10);
-    assert_true(scalars_began(run, 7) == 10);
-    assert_true(scalars_began(NULL, 0) == 0);
-    assert_string_equal(scalars_node(name, 3), "worker-3");
-    assert_string_equal(scalars_node(name, -3), "ps-1");
-    json_decref(run);
 }
 
 TEST(more_files_than_are_open_at_once_keep_all_their_lines_and_replace_earlier_ones)
@@ -172,8 +120,6 @@ TEST(links_and_pipes_of_a_folder_are_not_copied_and_not_read)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_row_has_the_values_of_its_columns_or_a_named_one),
-        cmocka_unit_test(the_start_of_a_node_is_the_reported_one_or_the_submission_of_the_job),
         cmocka_unit_test(more_files_than_are_open_at_once_keep_all_their_lines_and_replace_earlier_ones),
         cmocka_unit_test(a_full_disk_fails_the_export),
         cmocka_unit_test(a_folder_without_results_is_refused),
