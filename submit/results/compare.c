@@ -10,7 +10,245 @@
 
 enum { LABEL_SETTINGS = 3, LABEL_MAX = 120 };
 
-/* Whether ":OPTION,OPTION" has this one. */
+#define COMPARE_NAME(ID, name, ...) name,
+const char *const compare_result_names[N_COMPARE_RESULTS] = {COMPARE_RESULTS(COMPARE_NAME)};
+#undef COMPARE_NAME
+
+/* The totals of run.json, which the table at the end of the job shows too. */
+static void take_totals(struct compare_numbers *out, const json_t *doc)
+{
+    const json_t *mean = json_object_get(doc, "mean_over_workers");
+    const json_t *nodes = json_object_get(doc, "nodes"), *node;
+    double bytes = 0, n = 0;
+    size_t i;
+
+    out->result[COMPARE_ACCURACY] = json_number_at(mean, "eval_accuracy", NAN);
+    out->result[COMPARE_LOSS] = json_number_at(mean, "eval_loss", NAN);
+    json_array_foreach(nodes, i, node)
+    {
+        double elapsed = json_number_at(node, "elapsed_s", NAN);
+        double of_node = json_number_at(node, "sent_bytes", NAN) + json_number_at(node, "recv_bytes", NAN);
+
+        if (elapsed > 0)
+            out->result[COMPARE_TIME] = fmax(out->result[COMPARE_TIME], elapsed);
+        if (json_number_at(node, "node", NAN) >= 0 && isfinite(of_node)) {
+            bytes += of_node;
+            n++;
+        }
+    }
+    if (n > 0)
+        out->result[COMPARE_BYTES] = bytes / n;
+}
+
+struct best {
+    double target, highest, lowest;
+    double reached_at; /* the first x with an accuracy of `target`; NAN: none */
+};
+
+static void note_accuracy(void *ctx, double x, double y)
+{
+    struct best *b = ctx;
+
+    b->highest = fmax(b->highest, y); /* fmax of NAN and a number is the number */
+    if (isnan(b->reached_at) && y >= b->target)
+        b->reached_at = x;
+}
+
+static void note_loss(void *ctx, double x, double y)
+{
+    struct best *b = ctx;
+
+    (void)x;
+    b->lowest = fmin(b->lowest, y);
+}
+
+/* Reads the mean curves over x: "time", the seconds of training, or "bytes". *has_curve: the run has
+ * evaluations. */
+static int read_mean_curve(struct best *b, bool *has_curve, const struct run *r, const char *x, struct err *e)
+{
+    const struct series_query q = {.file = "eval", .x = x};
+    struct series_request request;
+    const json_t *mean;
+    json_t *doc;
+
+    *has_curve = false;
+    if (series_request_set(&request, &q, e) < 0)
+        return e->code;
+    request.points = SERIES_POINTS;
+    request.nodes_most = 0;
+    if (run_series(&doc, r->folder, &request, e) < 0)
+        return e->code == ERR_NOT_FOUND ? 0 : e->code;
+    mean = json_object_get(doc, "mean");
+    run_series_each(mean, "accuracy", note_accuracy, b);
+    run_series_each(mean, "loss", note_loss, b);
+    *has_curve = json_array_size(json_object_get(mean, "x")) > 0;
+    json_decref(doc);
+    return 0;
+}
+
+int compare_measure(struct compare_numbers *out, const struct run *r, double target, struct err *e)
+{
+    struct best by_time = {target, NAN, NAN, NAN}, by_bytes = by_time;
+    bool has_curve;
+
+    for (int i = 0; i < N_COMPARE_RESULTS; i++)
+        out->result[i] = NAN;
+    take_totals(out, r->doc);
+    if (read_mean_curve(&by_time, &has_curve, r, "time", e) < 0 ||
+        (has_curve && !isnan(by_time.reached_at) &&
+         read_mean_curve(&by_bytes, &has_curve, r, "bytes", e) < 0))
+        return e->code;
+    out->result[COMPARE_BEST_ACCURACY] = by_time.highest;
+    out->result[COMPARE_BEST_LOSS] = by_time.lowest;
+    out->result[COMPARE_TIME_TO_TARGET] = by_time.reached_at;
+    out->result[COMPARE_BYTES_TO_TARGET] = by_bytes.reached_at;
+    return 0;
+}
+
+/* The highest accuracy that all evaluated runs reached, rounded down to four digits; NAN: no run was
+ * evaluated. */
+static double common_target(const struct compare_numbers *runs, size_t n)
+{
+    double least = NAN;
+
+    for (size_t i = 0; i < n; i++)
+        least = fmin(least, runs[i].result[COMPARE_BEST_ACCURACY]);
+    return isnan(least) ? NAN : fmin(least, floor(least * 1e4 + 1e-6) / 1e4);
+}
+
+/* Settings without influence on the results, or derived from other settings. */
+static const char *const left_out[] = {"version", "name", "steps_per_epoch", "shares_evaluations"};
+
+/* Files and data that a setting names: the key of their SHA-256 in a part of run.json's facts, and the setting.
+ * The SHA-256 is shown only if it differs between runs with the same value of the setting. */
+static const struct {
+    const char *name, *part, *key, *of;
+} contents[] = {
+    {"codec_sha256", "codec", "sha256", "codec"},
+    {"server_codec_sha256", "server_codec", "sha256", "server_codec"},
+    {"model_sha256", "model", "sha256", "model"},
+    {"test_sha256", "data", "test_sha256", "dataset"},
+};
+enum { N_CONTENTS = sizeof contents / sizeof *contents };
+
+/* The setting that names what `name` is the SHA-256 of; NULL: `name` is a setting. */
+static const char *content_of(const char *name)
+{
+    for (int i = 0; i < N_CONTENTS; i++)
+        if (strcmp(contents[i].name, name) == 0)
+            return contents[i].of;
+    return NULL;
+}
+
+/* The SHA-256 of a codec's source where it is known, because another compiler makes another object of it. */
+static void put_contents(json_t *out, const json_t *facts)
+{
+    for (int i = 0; i < N_CONTENTS; i++) {
+        const json_t *part = json_object_get(facts, contents[i].part);
+        json_t *of_source = json_object_get(part, "source_sha256");
+        json_t *v = of_source ? of_source : json_object_get(part, contents[i].key);
+
+        if (v)
+            json_object_set(out, contents[i].name, v);
+    }
+}
+
+/* Joins a codec and its options to one setting, as on the command line. */
+static void join_options(json_t *out, const char *codec, const char *options)
+{
+    const char *name = json_string_value(json_object_get(out, codec));
+    const char *text = json_string_value(json_object_get(out, options));
+
+    if (name && text && text[0])
+        json_object_set_new(out, codec, json_sprintf("%s:%s", name, text));
+    json_object_del(out, options);
+}
+
+/* The options of a simulation: its links and machines. */
+static void put_simulation(json_t *out, const json_t *simulation)
+{
+    const char *key;
+    json_t *v;
+
+    json_object_set_new(out, "simulated", json_boolean(simulation));
+    json_object_foreach(json_object_get(simulation, "options"), key, v) json_object_set(out, key, v);
+}
+
+/* The settings of a run as one flat object. */
+static json_t *settings_of(const struct run *r)
+{
+    const json_t *facts = json_object_get(r->doc, "facts");
+    json_t *settings = json_object_get(r->doc, "settings");
+    json_t *out = json_is_object(settings) ? json_copy(settings) : json_object();
+
+    if (!out)
+        return NULL;
+    put_simulation(out, json_object_get(facts, "simulation"));
+    put_contents(out, facts);
+    json_object_set(out, "psgd", json_object_get(json_object_get(r->doc, "versions"), "psgd"));
+    join_options(out, "codec", "codec_options");
+    join_options(out, "server_codec", "server_codec_options");
+    if (json_equal(json_object_get(out, "server_codec"), json_object_get(out, "codec")))
+        json_object_del(out, "server_codec");
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        json_object_del(out, left_out[i]);
+    return out;
+}
+
+static bool is_equal_setting(const json_t *a, const json_t *b)
+{
+    return a == b || json_equal(a, b) ||
+           (json_is_number(a) && json_is_number(b) && !(json_number_value(a) < json_number_value(b)) &&
+            !(json_number_value(a) > json_number_value(b)));
+}
+
+static bool setting_differs(json_t *const *settings, size_t n, const char *name)
+{
+    const char *of = content_of(name);
+
+    for (size_t i = 1; i < n; i++)
+        for (size_t j = 0; j < (of ? i : 1); j++)
+            if (!is_equal_setting(json_object_get(settings[i], name), json_object_get(settings[j], name)) &&
+                (!of || is_equal_setting(json_object_get(settings[i], of), json_object_get(settings[j], of))))
+                return true;
+    return false;
+}
+
+static json_t *values_json(json_t *const *settings, size_t n, const char *name)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++) {
+        json_t *v = json_object_get(settings[i], name);
+
+        json_array_append_new(list, v ? json_incref(v) : json_null());
+    }
+    return list;
+}
+
+/* [{"name","values":[one per run]}] of the settings that differ; null where a run lacks the setting. NULL: no
+ * memory. */
+static json_t *differences_json(json_t *const *settings, size_t n)
+{
+    json_t *seen = json_object(), *out = json_array();
+    const char *name;
+    json_t *v;
+
+    for (size_t i = 0; i < n; i++)
+        json_object_foreach(settings[i], name, v)
+        {
+            if (json_object_get(seen, name))
+                continue;
+            json_object_set_new(seen, name, json_true());
+            if (setting_differs(settings, n, name))
+                json_array_append_new(
+                    out, json_pack("{s:s, s:o}", "name", name, "values", values_json(settings, n, name)));
+        }
+    json_decref(seen);
+    return out;
+}
+
+/* Whether `options`, ":OPTION,OPTION", has this option. */
 static bool has_option(const char *options, const char *option)
 {
     size_t len = strlen(option);
@@ -21,7 +259,7 @@ static bool has_option(const char *options, const char *option)
     return false;
 }
 
-/* The options of "NAME:OPTION,OPTION" that another run of the same codec has not, after the name. */
+/* The codec's name, then those of its options ("NAME:OPTION,OPTION") that another run with the codec lacks. */
 static void codec_label(char out[LABEL_MAX], const json_t *values, size_t run)
 {
     const char *text = json_string_value(json_array_get(values, run));
@@ -30,7 +268,7 @@ static void codec_label(char out[LABEL_MAX], const json_t *values, size_t run)
 
     n = (size_t)snprintf(out, LABEL_MAX, "%.*s", (int)name, text ? text : "-");
     for (const char *at = text ? text + name : ""; *at && n < LABEL_MAX; at += 1 + strcspn(at + 1, ",")) {
-        bool is_told = false;
+        bool is_own = false;
         const json_t *v;
         size_t i;
 
@@ -39,15 +277,15 @@ static void codec_label(char out[LABEL_MAX], const json_t *values, size_t run)
         {
             const char *other = json_string_value(v);
 
-            is_told |= other && strcspn(other, ":") == name && strncmp(other, text, name) == 0 &&
-                       !has_option(other + name, option);
+            is_own |= other && strcspn(other, ":") == name && strncmp(other, text, name) == 0 &&
+                      !has_option(other + name, option);
         }
-        if (is_told)
+        if (is_own)
             n += (size_t)snprintf(out + n, LABEL_MAX - n, "%c%s", strchr(out, ':') ? ',' : ':', option);
     }
 }
 
-/* "fedavg:k=1", "learn_rate=0.1": what a label says of one setting. */
+/* A setting in a label: "fedavg:k=1", "learn_rate=0.1". */
 static void setting_label(char out[LABEL_MAX], const json_t *difference, size_t run)
 {
     const json_t *values = json_object_get(difference, "values");
@@ -76,7 +314,7 @@ static size_t count_different(char (*labels)[LABEL_MAX], size_t n)
     return found;
 }
 
-/* Adds a setting to all labels if it tells more of the runs apart. */
+/* Adds a setting to all labels if more labels are then different. */
 static bool add_setting(char (*labels)[LABEL_MAX], char (*longer)[LABEL_MAX], const json_t *difference,
                         size_t n)
 {
@@ -92,7 +330,7 @@ static bool add_setting(char (*labels)[LABEL_MAX], char (*longer)[LABEL_MAX], co
     return true;
 }
 
-/* The codec says most; the seed comes last, as it is that of a repeated run. */
+/* The codec comes first; the seed comes last, because repeated runs differ in it. */
 static int rank_of(const json_t *difference)
 {
     const char *name = json_text_at(difference, "name");
@@ -100,7 +338,8 @@ static int rank_of(const json_t *difference)
     return strcmp(name, "codec") == 0 ? 0 : strcmp(name, "seed") == 0 ? 2 : 1;
 }
 
-/* By the fewest settings that tell all runs apart: "fedavg learn_rate=0.1". false: there are none so few. */
+/* Labels of at most LABEL_SETTINGS settings that are different for all runs: "fedavg learn_rate=0.1". false:
+ * so few settings do not suffice. */
 static bool label_by_settings(char (*labels)[LABEL_MAX], const json_t *differences, size_t n)
 {
     char(*longer)[LABEL_MAX] = calloc(n ? n : 1, sizeof *longer);
@@ -116,7 +355,7 @@ static bool label_by_settings(char (*labels)[LABEL_MAX], const json_t *differenc
     return used > 0 && used <= LABEL_SETTINGS && count_different(labels, n) == n;
 }
 
-/* A run's label is short and no other run's: by few settings, else by name, else the id. */
+/* Short labels, different for all runs: a few settings, else the names, else the ids. */
 static void choose_labels(char (*labels)[LABEL_MAX], const json_t *differences, const struct run *runs,
                           size_t n)
 {
@@ -151,7 +390,7 @@ static json_t *runs_json(const json_t *differences, const struct run *runs, size
     return list;
 }
 
-/* All of a run; those to the target only if there is one. */
+/* The results that some run has; those to the target if there is a target. */
 static json_t *results_json(const struct compare_numbers *numbers, size_t n, double target)
 {
     json_t *list = json_array();
@@ -182,13 +421,13 @@ static int measure_all(struct compare_numbers *numbers, const struct run *runs, 
     return 0;
 }
 
-/* [(n)], for settings_free. */
+/* (n), for settings_free(). */
 static json_t **settings_all(const struct run *runs, size_t n)
 {
     json_t **all = calloc(n ? n : 1, sizeof(json_t *));
 
     for (size_t i = 0; all && i < n; i++)
-        all[i] = compare_settings(&runs[i]);
+        all[i] = settings_of(&runs[i]);
     return all;
 }
 
@@ -210,11 +449,11 @@ int compare_runs(json_t **out, const struct run *runs, size_t n, double target, 
         return err_set(e, ERR_USAGE, "%zu runs: at most %d are compared", n, COMPARE_RUNS);
     numbers = calloc(n ? n : 1, sizeof *numbers);
     settings = settings_all(runs, n);
-    differences = settings ? compare_differences(settings, n) : NULL;
+    differences = settings ? differences_json(settings, n) : NULL;
     rc = numbers && differences ? measure_all(numbers, runs, n, target, e)
                                 : err_set(e, ERR_NOMEM, "no memory for the comparison");
     if (rc == 0 && isnan(target)) {
-        target = compare_common_target(numbers, n);
+        target = common_target(numbers, n);
         rc = isnan(target) ? 0 : measure_all(numbers, runs, n, target, e);
     }
     if (rc == 0) {

@@ -1,15 +1,16 @@
-/* compare -- runs side by side: the settings that differ, and what came of them. For `job_submit compare` and
- * for the page. */
+/* compare -- compares runs: the settings that differ, and the results. For `job_submit compare`, sweeps, plots
+ * and the page. */
 #ifndef PSGD_SUBMIT_COMPARE_H
 #define PSGD_SUBMIT_COMPARE_H
 
 #include <jansson.h>
 
 #include "submit/results/run.h"
+#include "submit/terminal/text.h"
 
 enum { COMPARE_RUNS = 1000 };
 
-/* The results that are compared, in the order of the document: C(ID, name, what it is). */
+/* The compared results, in the order of the document: C(ID, name, meaning). */
 /* clang-format off */
 #define COMPARE_RESULTS(C) \
     C(ACCURACY, "accuracy", "of the last evaluation on the test set, the mean over the workers") \
@@ -18,41 +19,42 @@ enum { COMPARE_RUNS = 1000 };
     C(BEST_LOSS, "best_loss", "the lowest that the mean over the workers reached") \
     C(TIME, "time_s", "seconds from the job's start to its end, of the node that took longest") \
     C(BYTES, "bytes", "sent and received by a worker, the mean over the workers") \
-    C(TIME_TO_TARGET, "time_to_target_s", "seconds of training until the mean accuracy was the target") \
-    C(BYTES_TO_TARGET, "bytes_to_target", "sent and received by a worker until then")
+    C(TIME_TO_TARGET, "time_to_target_s", "seconds of training until the mean accuracy reached the target") \
+    C(BYTES_TO_TARGET, "bytes_to_target", "sent and received by a worker in that time")
 /* clang-format on */
 #define COMPARE_ID(ID, ...) COMPARE_##ID,
 enum compare_result { COMPARE_RESULTS(COMPARE_ID) N_COMPARE_RESULTS };
 #undef COMPARE_ID
 
-/* As in the document. */
-extern const char *const compare_result_names[N_COMPARE_RESULTS];
+extern const char *const compare_result_names[N_COMPARE_RESULTS]; /* the names above */
 
 struct compare_numbers {
-    double result[N_COMPARE_RESULTS]; /* NAN: there is none */
+    double result[N_COMPARE_RESULTS]; /* NAN: the run lacks this result */
 };
 
-/* The results of one run. A target of NAN is none. A run without evaluations has those results of its
- * run.json. ERR_PROTOCOL: its eval.csv is not one; ERR_IO, ERR_NOMEM. */
+/* Sets *out to the results of one run. `target`: an accuracy; NAN: none. A run without evaluations has only
+ * the results in its run.json. ERR_PROTOCOL: an invalid eval.csv; ERR_IO, ERR_NOMEM. */
 int compare_measure(struct compare_numbers *out, const struct run *r, double target, struct err *e);
 
-/* The highest accuracy that all runs reached of those that were evaluated, rounded down to four digits; NAN:
- * none was. */
-double compare_common_target(const struct compare_numbers *runs, size_t n);
+/* Sets *out, which the caller owns, to
+ *     {"runs": [{"id", "name", "label", "state", "folder", "tags", "note"}], "target": 0.97,
+ *      "settings": [{"name", "values"}], "results": [{"name", "values"}]}
+ * A label is short and different for each run. "settings" are those that differ between runs; codec, model and
+ * data are compared by their SHA-256 too. "values" has one element for each run, null where the run lacks it.
+ * Results that no run has are left out. `target`: NAN: the highest accuracy that all evaluated runs reached,
+ * rounded down to four digits; null in the document if no run was evaluated. ERR_USAGE: more than
+ * COMPARE_RUNS runs. Other errors as of compare_measure(). */
+int compare_runs(json_t **out, const struct run *runs, size_t n, double target, struct err *e);
 
-/* The settings of a run as one flat object; its codec, model and data are told apart by their SHA-256 too. */
-json_t *compare_settings(const struct run *r);
-/* [{"name","values":[one per run]}] of those settings that differ; null where a run has none. NULL: no
- * memory. */
-json_t *compare_differences(json_t *const *settings, size_t n);
+/* compare_table.c, the comparison as text. */
 
 /* A setting's value: "0.05", "yes", "fedavg"; "-": none. */
 const char *compare_setting_text(char *out, size_t size, const json_t *v);
-
-/* *out, which the caller owns: {"runs": [{"id", "name", "label", "state", "folder", "tags", "note"}],
- * "target": 0.97, "settings": as compare_differences, "results": [{"name", "values"}]}. `target` NAN: the
- * common one, null in the document if there is none. Results that no run has are left out. ERR_USAGE: more
- * than COMPARE_RUNS. */
-int compare_runs(json_t **out, const struct run *runs, size_t n, double target, struct err *e);
+/* A result in its unit: "0.9742", "1.07 s", "2.37 MB"; "-": NAN. */
+const char *compare_result_text(char out[TEXT_AMOUNT], enum compare_result which, double v);
+/* The heading of a result's column, which may contain the target: "accuracy", "time to 0.97". */
+const char *compare_result_head(char out[TEXT_AMOUNT], enum compare_result which, double target);
+/* Prints the document of compare_runs() on stdout, a line for each run. ERR_NOMEM. */
+int compare_print(const json_t *doc, struct err *e);
 
 #endif

@@ -1,14 +1,15 @@
-#include "submit/results/compare_table.h"
-
+/* A comparison as a table for people. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "shared/base/json.h"
+#include "submit/results/compare.h"
 #include "submit/results/run.h"
 #include "submit/terminal/text.h"
 
-enum { SETTINGS_IN_TABLE = 5, VALUE_MAX = 48 }; /* more settings than that get a table of their own */
+/* More than SETTINGS_IN_TABLE settings get a table of their own. */
+enum { SETTINGS_IN_TABLE = 5, VALUE_MAX = 48 };
 
 enum unit { UNIT_NONE, UNIT_SECONDS, UNIT_BYTES };
 
@@ -48,6 +49,17 @@ const char *compare_result_head(char out[TEXT_AMOUNT], enum compare_result which
     return out;
 }
 
+const char *compare_setting_text(char *out, size_t size, const json_t *v)
+{
+    if (json_is_string(v))
+        snprintf(out, size, "%s", json_string_value(v)[0] ? json_string_value(v) : "-");
+    else if (json_is_number(v))
+        snprintf(out, size, "%.6g", json_number_value(v));
+    else
+        snprintf(out, size, "%s", json_is_true(v) ? "yes" : json_is_false(v) ? "no" : "-");
+    return out;
+}
+
 static bool are_numbers(const json_t *values)
 {
     const json_t *v;
@@ -57,7 +69,7 @@ static bool are_numbers(const json_t *values)
     return true;
 }
 
-/* A SHA-256 is cut: its beginning tells it apart. */
+/* Of a SHA-256 the first 12 digits are shown. */
 static void put_setting(struct text_table *t, const json_t *setting, size_t run)
 {
     bool is_hash = strstr(json_text_at(setting, "name"), "_sha256");
@@ -67,7 +79,7 @@ static void put_setting(struct text_table *t, const json_t *setting, size_t run)
     text_table_cell(t, "%.*s", is_hash ? 12 : VALUE_MAX, text);
 }
 
-/* All settings, of which a line each, and a column for each run. */
+/* A table with a line for each setting and a column for each run. */
 static int print_settings(const json_t *doc, struct err *e)
 {
     const json_t *settings = json_object_get(doc, "settings"), *setting;

@@ -7,7 +7,7 @@
 
 #include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "submit/results/compare_table.h"
+#include "submit/results/compare.h"
 #include "submit/terminal/standard_output.h"
 #include "submit/terminal/text.h"
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "submit/results/compare_table.h"
+#include "submit/results/compare.h"
 #include "submit/terminal/standard_output.h"
 #include "submit/verbs/verbs.h"
 
