@@ -1,4 +1,5 @@
-/* run_json -- run.json and README.txt of a result folder, and the result table on stdout. */
+/* run_json -- a job as its folder of results describes it: run.json, README.txt, and the table on stdout,
+ * with the sums and means over the nodes, the limit of the job's speed, and the reason for an early end. */
 #ifndef PSGD_SUBMIT_RUN_JSON_H
 #define PSGD_SUBMIT_RUN_JSON_H
 
@@ -6,17 +7,17 @@
 
 #include "submit/job/submission.h"
 
-/* All facts about the job. NULL: no memory. */
+/* The contents of run.json, which the caller owns. NULL: no memory. */
 json_t *run_json(const struct submission *s);
 
-/* Replaces run.json. Called at the start too, because the file marks the folder as this job's. */
+/* Replaces run.json. At the start of a job too, because the file marks the folder as this job's. */
 int run_json_save(const struct submission *s, struct err *e);
 
 /* Writes README.txt and run.json, the last files of the folder. */
 int run_json_write(struct submission *s, struct err *e);
 
-/* Prints state, accuracy, loss, bytes and time per node; then the list of result files, if any. With --quiet
- * no more than the table, warnings and the folder. */
-void run_table(FILE *f, const struct submission *s);
+/* Prints state, accuracy, loss, bytes and time of each node; then, if there are any, the result files. With
+ * --quiet only the table, warnings and the folder. */
+void run_json_print(FILE *f, const struct submission *s);
 
 #endif

@@ -5,20 +5,23 @@
 
 #include "shared/job/reason.h"
 
-enum { NAMED_MAX = 8, LIST = 16 * (NAMED_MAX + 2) };
+enum {
+    NAMED_MAX = 8,
+    LIST = 16 * (NAMED_MAX + 2)
+}; /* nodes named in a warning, and the length of their list */
 
 static const char *weights_of(const struct job_node *n)
 {
     return node_is_server(n) ? "" : n->view.progress.params_sha256;
 }
 
-static bool is_equal(const struct job_node *a, const struct job_node *b)
+static bool has_equal_weights(const struct job_node *a, const struct job_node *b)
 {
     return strcmp(weights_of(a), weights_of(b)) == 0;
 }
 
 /* The first node of the largest group with equal weights; NULL: no node has reported any. */
-static const struct job_node *most_common(const struct submission *s)
+static const struct job_node *find_most_common(const struct submission *s)
 {
     const struct job_node *best = NULL;
     size_t n_best = 0;
@@ -27,7 +30,7 @@ static const struct job_node *most_common(const struct submission *s)
         size_t n = 0;
 
         for (size_t k = i; weights_of(&s->nodes[i])[0] && k < s->n_nodes; k++)
-            n += is_equal(&s->nodes[i], &s->nodes[k]);
+            n += has_equal_weights(&s->nodes[i], &s->nodes[k]);
         if (n > n_best) {
             n_best = n;
             best = &s->nodes[i];
@@ -46,7 +49,7 @@ static size_t list_nodes(char out[LIST], const struct submission *s, const struc
     for (size_t i = 0; i < s->n_nodes; i++) {
         const struct job_node *k = &s->nodes[i];
 
-        if (weights_of(k)[0] && is_equal(k, other) == equal && n++ < NAMED_MAX)
+        if (weights_of(k)[0] && has_equal_weights(k, other) == equal && n++ < NAMED_MAX)
             at += (size_t)snprintf(out + at, LIST - at, "%s%d", n > 1 ? ", " : "", k->at.node);
     }
     if (n > NAMED_MAX)
@@ -54,7 +57,7 @@ static size_t list_nodes(char out[LIST], const struct submission *s, const struc
     return n;
 }
 
-/* Does the rule promise equal workers? A run.json of an earlier version does not say. */
+/* Does the rule promise equal workers? A job of an earlier version has no such fact, so no promise. */
 static bool promises_equal(const struct submission *s)
 {
     return s->settings.sync == SYNC_SSGD && !s->settings.executor &&
@@ -69,6 +72,7 @@ static bool has_combined_nothing(const struct submission *s)
     return false;
 }
 
+/* Of a simulation; in a job on agents worker 0 logs this warning. */
 static json_t *combined_nothing(const struct submission *s)
 {
     if (!has_combined_nothing(s))
@@ -79,10 +83,15 @@ static json_t *combined_nothing(const struct submission *s)
         s->settings.codec);
 }
 
-/* Workers of which nothing was combined differ for that reason. */
+/* Workers of a synchronous job that end with different weights, although the rule does not declare
+ * CODEC_OWN_RESULT (codecs/codec.h). The compared SHA-256 are those that workers report at their end, of the
+ * weights without running statistics; of a rule with a model of its own, such as easgd's center, of that
+ * model. Workers that did not end by themselves, or whose agents are too old to report it, do not count. If
+ * nothing was combined, combined_nothing() warns instead. */
 static json_t *workers_differ(const struct submission *s)
 {
-    const struct job_node *common = promises_equal(s) && !has_combined_nothing(s) ? most_common(s) : NULL;
+    const struct job_node *common = promises_equal(s) && !has_combined_nothing(s) ? find_most_common(s)
+                                                                                  : NULL;
     char others[LIST], equal[LIST];
     size_t n_others, n_equal;
 
@@ -99,7 +108,7 @@ static json_t *workers_differ(const struct submission *s)
         n_others > 1 ? "s" : "", others, n_equal > 1 ? "s" : "", equal, s->settings.codec);
 }
 
-/* Nodes whose fetched model has another digest than the one that they reported. */
+/* Nodes that reported another SHA-256 than that of the fetched model. */
 static json_t *sums_are_false(const struct submission *s)
 {
     char nodes[LIST];
@@ -114,13 +123,11 @@ static json_t *sums_are_false(const struct submission *s)
         snprintf(nodes + at, LIST - at, " and %zu more", n - NAMED_MAX);
     return json_sprintf(
         "Node%s %s reported another SHA-256 of the weights than that of the final model that was "
-        "fetched: its codec, or its agent, does not tell the truth. run.json has that of the "
-        "model.",
+        "fetched: the codec or the agent reports a wrong one. run.json has the SHA-256 of the model.",
         n > 1 ? "s" : "", nodes);
 }
 
-/* A rule that waits for a message of every worker, or counts with a common step, fails in asgd by one of
- * these. */
+/* A rule that needs a message of every worker, or a common step, fails in asgd for one of these reasons. */
 static bool may_be_asynchrony(const char *reason)
 {
     static const char *const these[] = {REASON_CODEC_FAILED, REASON_NUMERIC_DIVERGENCE, REASON_ROUND_TIMEOUT};
@@ -131,6 +138,7 @@ static bool may_be_asynchrony(const char *reason)
     return false;
 }
 
+/* An asynchronous job that failed as a rule does that should have declared CODEC_NO_ASGD. */
 static json_t *asgd_failed(const struct submission *s)
 {
     bool has_ssgd = json_is_true(json_object_get(json_object_get(s->facts, "codec"), "has_ssgd"));
@@ -147,13 +155,13 @@ static json_t *asgd_failed(const struct submission *s)
 
 json_t *warnings_json(const struct submission *s)
 {
-    static json_t *(*const of[])(const struct submission *) = {combined_nothing, workers_differ,
-                                                               sums_are_false, asgd_failed};
+    static json_t *(*const checks[])(const struct submission *) = {combined_nothing, workers_differ,
+                                                                   sums_are_false, asgd_failed};
     const json_t *of_data = json_object_get(json_object_get(s->facts, "data"), "warnings");
     json_t *all = json_is_array(of_data) ? json_copy((json_t *)(uintptr_t)of_data) : json_array(), *one;
 
-    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
-        if ((one = of[i](s)) != NULL)
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if ((one = checks[i](s)) != NULL)
             json_array_append_new(all, one);
     return all;
 }

@@ -118,7 +118,7 @@ void verb_show_run(bool ok, const struct submission *s)
     if (s->opt->json)
         output_json(ok, run_json(s), NULL, NULL);
     else
-        run_table(stdout, s);
+        run_json_print(stdout, s);
 }
 
 /* The chief's own agent ends with it, so its job cannot continue. */

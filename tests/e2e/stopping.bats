@@ -30,7 +30,7 @@ steps() { jq -c '[.nodes[] | select(.role == "worker") | .steps]' "$1/run.json";
         for sync in ssgd asgd; do
             "$SUBMIT" --workers $list.json --codec fedavg:every=10 --psgd $sync --node_count 2 --model softmax \
                 "${PART[@]}" --epochs 3 --max-steps 35 -o $list-$sync >table 2>&1
-            grep -q '^The job ended after step 35, as --max-steps or --max-mb asks\.$' table
+            grep -q '^The job ended after step 35, the limit of --max-steps or --max-mb\.$' table
             [ "$(rows $list-$sync/records/eval.csv 1 epoch step | paste -sd,)" = "1 20,2 35" ]
             jq -e '.state == "succeeded" and .settings.epochs == 2 and (.stopped | .reason == "max_steps" and .step == 35) and
                 [.nodes[] | select(.role == "worker") | .steps] == [35, 35]' $list-$sync/run.json
@@ -142,7 +142,7 @@ PY
     for list in worker ps; do
         "$SUBMIT" --workers $list.json --codec "$ROOT/tests/codecs/plateau.c:every=10,patience=1" --node_count 2 --model softmax \
             "${PART[@]}" --learn_rate 1 --epochs 500 --eval-every 13 -o $list >table 2>&1
-        grep -Eq '^The job ended after step [0-9]+ of 10000, as its codec plateau asked\.$' table
+        grep -Eq '^The job ended after step [0-9]+ of 10000: its codec plateau stopped it\.$' table
         jq -e '.stopped.reason == "codec" and ([.nodes[] | select(.role == "worker") | .steps] | unique) == [.stopped.step]' $list/run.json
         # Both have seen the same loss, and cut their rate alike.
         cmp <(rows $list/records/codec.csv 0 step value) <(rows $list/records/codec.csv 1 step value)

@@ -43,7 +43,7 @@ static bool has_line(const struct submission *s, const char *line)
     FILE *f = open_memstream(&text, &size);
     bool has;
 
-    run_table(f, s);
+    run_json_print(f, s);
     fclose(f);
     has = strstr(text, line) != NULL;
     free(text);
