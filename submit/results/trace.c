@@ -1,9 +1,13 @@
 #include "submit/results/trace.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "submit/terminal/console.h"
 
 enum { ASK_TIMES = 8, ANSWER_MAX = 1 << 16 };
 enum { TRACK_STEPS = 1, TRACK_PHASES = 2 };
@@ -11,7 +15,8 @@ static const double drift = 50e-6;
 
 /* One clock measurement: *offset is our clock minus the node's, *round_trip the time of the request,
  * seconds. */
-static int measure(double *offset, double *round_trip, struct http *h, struct job_node *n, struct err *e)
+static int measure_clock(double *offset, double *round_trip, struct http *h, struct job_node *n,
+                         struct err *e)
 {
     struct agent_view agent;
     double sent = clock_now();
@@ -29,7 +34,10 @@ static int measure(double *offset, double *round_trip, struct http *h, struct jo
     return 0;
 }
 
-int trace_find_offset(struct trace_node *t, struct http *h, struct job_node *n, struct err *e)
+/* Finds the offset of the node's clock. A node with this process's clock has offset 0; other agents are asked
+ * for their time ASK_TIMES times. The answer with the shortest round trip counts; it is uncertain by half its
+ * round trip, and by 50 millionths of the time since the trace began, in which the clocks may have drifted. */
+static int find_offset(struct trace_node *t, struct http *h, struct job_node *n, struct err *e)
 {
     char ours[TRACE_CLOCK_ID];
     double age;
@@ -41,7 +49,7 @@ int trace_find_offset(struct trace_node *t, struct http *h, struct job_node *n, 
     for (int i = 0; i < ASK_TIMES; i++) {
         double offset = 0, round_trip = 0;
 
-        if (measure(&offset, &round_trip, h, n, e) < 0)
+        if (measure_clock(&offset, &round_trip, h, n, e) < 0)
             return e->code;
         if (i == 0 || round_trip / 2 < t->uncertainty_s) {
             t->offset_s = offset;
@@ -57,7 +65,7 @@ struct trace_writing {
     FILE *out;
     const struct trace_node *nodes;
     size_t n_nodes;
-    double origin; /* our clock at the first span's begin */
+    double origin; /* the begin of the first span, by our clock */
     bool has_events;
 };
 
@@ -67,8 +75,8 @@ static void begin_event(struct trace_writing *w)
     w->has_events = true;
 }
 
-/* Microseconds since the origin of a time of this node. */
-static double at(const struct trace_writing *w, const struct trace_node *t, uint64_t ns)
+/* A time of this node in microseconds since the origin. */
+static double since_origin(const struct trace_writing *w, const struct trace_node *t, uint64_t ns)
 {
     return ((double)ns * 1e-9 + t->offset_s - w->origin) * 1e6;
 }
@@ -112,14 +120,14 @@ static void write_span(struct trace_writing *w, size_t i, const struct trace_rec
     begin_event(w);
     fprintf(w->out,
             "{\"ph\":\"X\",\"pid\":%zu,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"cat\":\"%s\",\"name\":\"%s\"",
-            i + 1, is_step ? TRACK_STEPS : TRACK_PHASES, at(w, t, r->begin_ns),
+            i + 1, is_step ? TRACK_STEPS : TRACK_PHASES, since_origin(w, t, r->begin_ns),
             (double)(r->end_ns - r->begin_ns) * 1e-3, is_step ? "step" : "phase",
             is_step ? "step" : phase_names[r->kind]);
     fprintf(w->out, ",\"args\":{\"step\":%" PRIu64 ",\"round\":%" PRIu64 "}}", r->step, r->round);
 }
 
-/* Both ends of an arrow share an id, made from sender, receiver and the number of the message between them.
- * Below 2^53, because a reader may only have floating-point numbers. */
+/* Both ends of an arrow have one id, made of sender, receiver and the number of the message between them. Ids
+ * are below 2^53, because a reader may have only floating-point numbers. */
 static void write_message(struct trace_writing *w, size_t i, const struct trace_record *r)
 {
     bool is_sent = r->kind == TRACE_SENT;
@@ -133,8 +141,8 @@ static void write_message(struct trace_writing *w, size_t i, const struct trace_
     fprintf(w->out,
             "{\"ph\":\"%s\",\"pid\":%zu,\"tid\":%d,\"ts\":%.3f,\"cat\":\"message\",\"name\":\"message\","
             "\"id\":%" PRIu64 ",\"args\":{\"peer\":%d}}",
-            is_sent ? "s" : "f\",\"bp\":\"e", i + 1, TRACK_PHASES, at(w, &w->nodes[i], r->begin_ns), id,
-            r->peer);
+            is_sent ? "s" : "f\",\"bp\":\"e", i + 1, TRACK_PHASES, since_origin(w, &w->nodes[i], r->begin_ns),
+            id, r->peer);
 }
 
 static void write_clocks(struct trace_writing *w)
@@ -179,4 +187,74 @@ int trace_write(FILE *out, const struct trace_node *nodes, size_t n, struct err 
     }
     write_clocks(&w);
     return ferror(out) ? err_errno(e, ERR_IO, "the trace") : 0;
+}
+
+/* False: the node has no valid trace. */
+static bool read_trace(struct collection *c, const struct node_files *got, struct trace_node *t)
+{
+    struct job_node *n = got->node;
+    struct err e;
+
+    if (got->len == 0)
+        return false;
+    *t = (struct trace_node){.node = n->at.node, .role = node_role(n), .address = n->at.address};
+    if (trace_file_parse(&t->head, &t->records, &t->n, t->node, got->bytes, got->len, &e) < 0 ||
+        find_offset(t, c->s->http, n, &e) < 0) {
+        collect_miss(c, n, "its trace", e.text);
+        return false;
+    }
+    if (t->head.n_dropped > 0)
+        console_info(
+            "node(%d): its trace was full after %zu spans and messages; %llu later ones are missing.",
+            t->node, t->n, (unsigned long long)t->head.n_dropped);
+    return true;
+}
+
+/* Replaces a file as a whole; writes into a device or a pipe. */
+static int save_trace(const char *path, const struct trace_node *nodes, size_t n, struct err *e)
+{
+    char temporary[PATH_MAX];
+    struct err ignored;
+    bool is_file = file_check_replaceable(path, &ignored) == 0;
+    FILE *f;
+    int rc;
+
+    if (file_temporary(temporary, sizeof temporary, path, e) < 0)
+        return e->code;
+    f = fopen(is_file ? temporary : path, "we");
+    if (!f)
+        return err_errno(e, ERR_IO, "%s", path);
+    rc = trace_write(f, nodes, n, e);
+    if (fclose(f) != 0 && rc == 0)
+        rc = err_errno(e, ERR_IO, "%s", path);
+    if (rc == 0 && is_file && rename(temporary, path) < 0)
+        rc = err_errno(e, ERR_IO, "%s", path);
+    if (rc < 0 && is_file)
+        unlink(temporary);
+    return rc;
+}
+
+int trace_collect(struct collection *c, const struct artifact *a, struct err *e)
+{
+    const char *path = c->s->opt->trace;
+    struct trace_node *nodes = calloc(c->s->n_nodes, sizeof *nodes);
+    struct err why = {0};
+    size_t n = 0;
+
+    (void)a; /* the nodes' trace files are not kept */
+    if (!nodes)
+        return err_set(e, ERR_NOMEM, "no memory for the trace of %zu nodes", c->s->n_nodes);
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        n += read_trace(c, &c->got[i], &nodes[n]);
+    if (n == 0)
+        console_info("No node has a trace: the job was not submitted with --trace.");
+    else if (save_trace(path, nodes, n, &why) < 0)
+        console_error("The trace is missing: %s. job_submit fetch %s --trace FILE tries again.", why.text,
+                      c->s->id);
+    else
+        console_info("Trace of %zu node%s in %s; https://ui.perfetto.dev shows it.", n, n == 1 ? "" : "s",
+                     path);
+    c->is_missing |= n == 0 || why.code != 0;
+    free(nodes);
+    return 0;
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "shared/records/trace_file.h"
-#include "submit/job/job_node.h"
+#include "submit/results/collect.h"
 
 struct trace_node {
     int node;
@@ -14,18 +14,15 @@ struct trace_node {
     struct trace_head head;
     const struct trace_record *records; /* (n), borrowed */
     size_t n;
-    const char *bytes; /* (len): the file that holds the records, for its owner */
-    size_t len;
-    double offset_s;      /* added to its times to get times of our clock */
-    double uncertainty_s; /* largest error of the offset, seconds */
+    double offset_s;      /* added to the node's times gives times of our clock */
+    double uncertainty_s; /* largest error of offset_s */
 };
 
-/* Finds the offset of the node's clock. Nodes with our clock have none; other agents are asked for their
- * time several times, and the quickest answer counts, uncertain by half its round trip. The clocks may have
- * drifted apart by 50 millionths of the time since the trace began, which is added to the uncertainty. */
-int trace_find_offset(struct trace_node *t, struct http *h, struct job_node *n, struct err *e);
+/* Writes the downloaded traces of a job to the path of --trace, not into the folder of results. Nodes keep their
+ * traces, so that a later fetch can try again: a failure is printed, and the results are incomplete. ERR_NOMEM. */
+int trace_collect(struct collection *c, const struct artifact *a, struct err *e);
 
-/* ERR_IO: the file could not be written. */
+/* Writes the document of the traces of n nodes. ERR_IO. */
 int trace_write(FILE *out, const struct trace_node *nodes, size_t n, struct err *e);
 
 #endif

@@ -15,6 +15,7 @@
 #include "submit/job/stragglers.h"
 #include "submit/results/collect.h"
 #include "submit/results/run_json.h"
+#include "submit/results/trace.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"
@@ -27,7 +28,7 @@ enum {
 /* How each kind of artifact is collected. */
 static const struct {
     int (*keep)(struct collection *c, const struct artifact *a, struct err *e);
-    int (*check)(const struct collection *c, const struct yield *y,
+    int (*check)(const struct collection *c, const struct node_files *got,
                  struct err *e); /* of a download; or NULL */
     const char *live;            /* its path while the job still runs; NULL: none */
     const char *from;            /* its path instead of artifacts/NAME; NULL: artifacts/NAME */
@@ -37,16 +38,16 @@ static const struct {
     [ARTIFACT_IS_EVENTS] = {.keep = collect_events, .from = "events?after=0"},
     [ARTIFACT_IS_MODEL] = {.keep = collect_model, .check = collect_check_model},
     [ARTIFACT_IS_CHECKPOINT] = {.keep = collect_checkpoints},
-    [ARTIFACT_IS_TRACE] = {.keep = collect_trace},
+    [ARTIFACT_IS_TRACE] = {.keep = trace_collect},
     [ARTIFACT_IS_OF_CODEC] = {.keep = collect_codec},
     [ARTIFACT_IS_OUTPUT] = {.keep = collect_output},
 };
 
-static const struct artifact_view *find_listed(const struct yield *y, const char *name)
+static const struct artifact_view *find_listed(const struct node_files *got, const char *name)
 {
-    for (size_t i = 0; i < y->list.n; i++)
-        if (strcmp(y->list.items[i].name, name) == 0)
-            return &y->list.items[i];
+    for (size_t i = 0; i < got->list.n; i++)
+        if (strcmp(got->list.items[i].name, name) == 0)
+            return &got->list.items[i];
     return NULL;
 }
 
@@ -62,15 +63,15 @@ static void request_all(struct collection *c, const char *path)
     struct err e;
 
     for (size_t i = 0; i < c->s->n_nodes; i++)
-        if (!c->yields[i].node->is_lost &&
-            node_ask(c->s->http, c->yields[i].node, "GET", NULL, 0, &e, "/v1/jobs/%s%s", c->s->id, path) < 0)
+        if (!c->got[i].node->is_lost &&
+            node_ask(c->s->http, c->got[i].node, "GET", NULL, 0, &e, "/v1/jobs/%s%s", c->s->id, path) < 0)
             console_error("%s", e.text);
     submission_finish_calls(c->s);
 }
 
-static void take_job(struct collection *c, struct yield *y)
+static void take_job(struct collection *c, struct node_files *got)
 {
-    struct job_node *n = y->node;
+    struct job_node *n = got->node;
     struct job_view v;
     struct err e;
 
@@ -82,20 +83,21 @@ static void take_job(struct collection *c, struct yield *y)
         collect_miss(c, n, "everything", e.text);
         return;
     }
-    y->is_received = true;
+    got->is_received = true;
     n->view = v;
     n->is_ended = job_state_is_terminal(v.state);
     if (strcmp(v.reason, REASON_JOURNAL_FAILED) == 0)
         collect_miss(c, n, "the job's end", v.message);
 }
 
-static void take_list(struct collection *c, struct yield *y)
+static void take_list(struct collection *c, struct node_files *got)
 {
     struct err e;
 
-    if (y->is_received && (node_answer(y->node, &e) < 0 ||
-                           reply_artifacts(&y->list, y->node->call.reply, y->node->call.reply_len, &e) < 0))
-        collect_miss(c, y->node, "the list of its files", e.text);
+    if (got->is_received &&
+        (node_answer(got->node, &e) < 0 ||
+         reply_artifacts(&got->list, got->node->call.reply, got->node->call.reply_len, &e) < 0))
+        collect_miss(c, got->node, "the list of its files", e.text);
 }
 
 static uint64_t size_limit(const struct submission *s, const struct artifact *a)
@@ -103,45 +105,45 @@ static uint64_t size_limit(const struct submission *s, const struct artifact *a)
     return a->max ? a->max : s->model_bytes ? s->model_bytes : (uint64_t)4 << 30;
 }
 
-static int map_download(struct yield *y, struct err *e)
+static int map_download(struct node_files *got, struct err *e)
 {
     struct stat st;
     void *p;
 
-    if (fstat(y->fd, &st) < 0)
+    if (fstat(got->fd, &st) < 0)
         return err_errno(e, ERR_IO, "the downloaded file");
     if (st.st_size == 0) {
-        y->bytes = ""; /* mmap refuses empty files */
+        got->bytes = ""; /* mmap refuses empty files */
         return 0;
     }
-    p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, y->fd, 0);
+    p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, got->fd, 0);
     if (p == MAP_FAILED)
         return err_call(e, ERR_IO, CALL_MAP, "the %lld downloaded bytes cannot be mapped",
                         (long long)st.st_size);
-    y->bytes = p;
-    y->len = (size_t)st.st_size;
+    got->bytes = p;
+    got->len = (size_t)st.st_size;
     return 0;
 }
 
-static void drop_download(struct yield *y)
+static void drop_download(struct node_files *got)
 {
-    if (y->len > 0)
-        munmap((void *)(uintptr_t)y->bytes, y->len);
-    if (y->fd > 0)
-        close(y->fd);
-    y->bytes = NULL;
-    y->len = 0;
-    y->fd = 0;
+    if (got->len > 0)
+        munmap((void *)(uintptr_t)got->bytes, got->len);
+    if (got->fd > 0)
+        close(got->fd);
+    got->bytes = NULL;
+    got->len = 0;
+    got->fd = 0;
 }
 
 /* Sets the path to download; of an artifact that is too long, only the end. */
-static void choose_path(char path[PATH_LEN], const struct collection *c, const struct yield *y,
+static void choose_path(char path[PATH_LEN], const struct collection *c, const struct node_files *got,
                         const struct artifact *a, const struct artifact_view *listed)
 {
-    const char *live = y->node->is_ended ? NULL : kinds[a->kind].live;
+    const char *live = got->node->is_ended ? NULL : kinds[a->kind].live;
     const char *from = live ? live : kinds[a->kind].from;
     int of_records = a->kind == ARTIFACT_IS_RECORDS ? (int)strcspn(a->name, ".") : 0; /* the kind's letters */
-    int node = y->node->at.node;
+    int node = got->node->at.node;
 
     if ((a->flags & END_IS_ENOUGH) && listed && listed->bytes > size_limit(c->s, a)) {
         console_info(
@@ -158,39 +160,39 @@ static void choose_path(char path[PATH_LEN], const struct collection *c, const s
 }
 
 /* Starts the download of one artifact from one node, if it is available. */
-static void start_download(struct collection *c, struct yield *y, const struct artifact *a)
+static void start_download(struct collection *c, struct node_files *got, const struct artifact *a)
 {
-    const struct artifact_view *listed = find_listed(y, a->name);
-    bool live = !y->node->is_ended && kinds[a->kind].live;
-    bool expected = (a->flags & NEEDED) && y->node->view.state == JOB_SUCCEEDED &&
-                    artifact_is_of(a, node_is_server(y->node), c->s->settings.executor);
+    const struct artifact_view *listed = find_listed(got, a->name);
+    bool live = !got->node->is_ended && kinds[a->kind].live;
+    bool expected = (a->flags & NEEDED) && got->node->view.state == JOB_SUCCEEDED &&
+                    artifact_is_of(a, node_is_server(got->node), c->s->settings.executor);
     char path[PATH_LEN];
     struct err e;
 
-    if (!y->is_received || (!listed && !live) || (kinds[a->kind].from && !y->node->is_ended)) {
+    if (!got->is_received || (!listed && !live) || (kinds[a->kind].from && !got->node->is_ended)) {
         if (expected)
-            collect_miss(c, y->node, a->name, "");
+            collect_miss(c, got->node, a->name, "");
         return;
     }
-    choose_path(path, c, y, a, listed);
-    if (temp_file(&y->fd, c->s->folder, &e) < 0 ||
-        node_download(c->s->http, y->node, y->fd, size_limit(c->s, a), path, &e) < 0) {
-        collect_miss(c, y->node, a->name, e.text);
-        drop_download(y);
+    choose_path(path, c, got, a, listed);
+    if (temp_file(&got->fd, c->s->folder, &e) < 0 ||
+        node_download(c->s->http, got->node, got->fd, size_limit(c->s, a), path, &e) < 0) {
+        collect_miss(c, got->node, a->name, e.text);
+        drop_download(got);
     }
 }
 
-static int check_sum(const struct yield *y, const struct artifact *a, struct err *e)
+static int check_sum(const struct node_files *got, const struct artifact *a, struct err *e)
 {
-    const struct artifact_view *listed = find_listed(y, a->name);
+    const struct artifact_view *listed = find_listed(got, a->name);
     char path[64];
     uint8_t sum[SHA256_BYTES];
     char hex[SHA256_HEX];
     uint64_t bytes;
 
-    if (!y->node->is_ended || kinds[a->kind].from || !listed || !listed->complete || !listed->sha256[0])
+    if (!got->node->is_ended || kinds[a->kind].from || !listed || !listed->complete || !listed->sha256[0])
         return 0;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", y->fd);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", got->fd);
     if (sha256_file(sum, &bytes, path, e) < 0)
         return e->code;
     hex_encode(hex, sum, sizeof sum);
@@ -200,31 +202,31 @@ static int check_sum(const struct yield *y, const struct artifact *a, struct err
 }
 
 /* Finishes the download and maps the file; drops an incomplete or damaged one. */
-static void take_download(struct collection *c, struct yield *y, const struct artifact *a)
+static void take_download(struct collection *c, struct node_files *got, const struct artifact *a)
 {
     struct err e;
 
-    if (y->fd <= 0)
+    if (got->fd <= 0)
         return;
-    if (node_answer(y->node, &e) == 0 && check_sum(y, a, &e) == 0 &&
-        (!kinds[a->kind].check || kinds[a->kind].check(c, y, &e) == 0) && map_download(y, &e) == 0)
+    if (node_answer(got->node, &e) == 0 && check_sum(got, a, &e) == 0 &&
+        (!kinds[a->kind].check || kinds[a->kind].check(c, got, &e) == 0) && map_download(got, &e) == 0)
         return;
-    collect_miss(c, y->node, a->name, e.text);
+    collect_miss(c, got->node, a->name, e.text);
     /* An agent that delivers a file too slowly or not at all is not asked for further ones: each may take
      * long. */
     if (e.code == ERR_UNREACHABLE || e.code == ERR_CANCELLED)
-        y->is_received = false;
-    drop_download(y);
+        got->is_received = false;
+    drop_download(got);
 }
 
 /* Downloads the artifact from all nodes concurrently. */
 static void download_all(struct collection *c, const struct artifact *a)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++)
-        start_download(c, &c->yields[i], a);
+        start_download(c, &c->got[i], a);
     submission_finish_calls(c->s);
     for (size_t i = 0; i < c->s->n_nodes; i++)
-        take_download(c, &c->yields[i], a);
+        take_download(c, &c->got[i], a);
 }
 
 /* Downloads the artifact from the first worker, or server, that delivers it intact; missing ones of other
@@ -234,14 +236,14 @@ static void download_one(struct collection *c, const struct artifact *a)
     bool was_missing = c->is_missing;
 
     for (size_t i = 0; i < c->s->n_nodes; i++) {
-        struct yield *y = &c->yields[i];
+        struct node_files *got = &c->got[i];
 
-        if (node_is_server(y->node) != c->is_of_servers)
+        if (node_is_server(got->node) != c->is_of_servers)
             continue;
-        start_download(c, y, a);
+        start_download(c, got, a);
         submission_finish_calls(c->s);
-        take_download(c, y, a);
-        if (y->bytes) {
+        take_download(c, got, a);
+        if (got->bytes) {
             c->is_missing = was_missing;
             return;
         }
@@ -268,7 +270,7 @@ static int collect_artifact(struct collection *c, const struct artifact *a, stru
         download_all(c, a);
     rc = kinds[a->kind].keep(c, a, e);
     for (size_t i = 0; i < c->s->n_nodes; i++)
-        drop_download(&c->yields[i]);
+        drop_download(&c->got[i]);
     return rc;
 }
 
@@ -288,10 +290,9 @@ static int collect_of_all(struct collection *c, const struct artifact *a, struct
 static void note_sums(struct collection *c)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++) {
-        const struct artifact_view *m = find_listed(&c->yields[i], artifact_name(ARTIFACT_FINAL_MODEL));
+        const struct artifact_view *m = find_listed(&c->got[i], artifact_name(ARTIFACT_FINAL_MODEL));
 
-        snprintf(c->yields[i].node->model_sha256, sizeof c->yields[i].node->model_sha256, "%s",
-                 m ? m->sha256 : "");
+        snprintf(c->got[i].node->model_sha256, sizeof c->got[i].node->model_sha256, "%s", m ? m->sha256 : "");
     }
 }
 
@@ -318,22 +319,22 @@ static void write_derived(struct submission *s)
 
 int stage_collect(struct submission *s, struct err *e)
 {
-    struct collection c = {.s = s, .yields = calloc(s->n_nodes, sizeof *c.yields)};
+    struct collection c = {.s = s, .got = calloc(s->n_nodes, sizeof *c.got)};
     int rc = 0;
 
-    if (!c.yields)
+    if (!c.got)
         return err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
     json_array_clear(s->files);
     c.model = read_model(s);
     for (size_t i = 0; i < s->n_nodes; i++)
-        c.yields[i].node = &s->nodes[i];
+        c.got[i].node = &s->nodes[i];
     request_all(&c, "");
     for (size_t i = 0; i < s->n_nodes; i++)
-        take_job(&c, &c.yields[i]);
+        take_job(&c, &c.got[i]);
     stragglers_of_all(s);
     request_all(&c, "/artifacts");
     for (size_t i = 0; i < s->n_nodes; i++)
-        take_list(&c, &c.yields[i]);
+        take_list(&c, &c.got[i]);
     note_sums(&c);
     for (int k = 0; k < N_ARTIFACTS && rc == 0; k++)
         rc = collect_of_all(&c, &artifacts[k], e);
@@ -345,6 +346,6 @@ int stage_collect(struct submission *s, struct err *e)
     for (size_t i = 0; i < s->n_nodes; i++)
         http_clear(s->http, &s->nodes[i].call);
     free(c.model);
-    free(c.yields);
+    free(c.got);
     return rc;
 }

@@ -8,7 +8,7 @@
 
 #include "shared/base/utf8.h"
 #include "submit/net/reply.h"
-#include "submit/results/merged_records.h"
+#include "submit/results/collect.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -93,7 +93,7 @@ static void as_records(const char *text, size_t len)
 
         if (!f)
             abort();
-        records_append(f, &artifacts[k], 0, text, len, &bad, &e);
+        collect_rows(f, &artifacts[k], 0, text, len, &bad, &e);
         fclose(f);
         if (memchr(out, '\033', size))
             abort();

@@ -1,4 +1,4 @@
-#include "submit/results/merged_records.h"
+#include "submit/results/collect.h"
 
 #include "tests/unit/unit.h"
 
@@ -6,7 +6,7 @@
 
 static struct err e;
 
-/* What records_append makes of one node's text; the caller frees. */
+/* What collect_rows makes of one node's text; the caller frees. */
 static char *append(const char *text, size_t *bad, int *rc)
 {
     char *out = NULL;
@@ -14,7 +14,7 @@ static char *append(const char *text, size_t *bad, int *rc)
     FILE *f = open_memstream(&out, &size);
 
     assert_non_null(f);
-    *rc = records_append(f, &artifacts[ARTIFACT_EVAL], 0, text, strlen(text), bad, &e);
+    *rc = collect_rows(f, &artifacts[ARTIFACT_EVAL], 0, text, strlen(text), bad, &e);
     fclose(f);
     return out;
 }
@@ -43,9 +43,9 @@ TEST(rows_of_an_earlier_attempt_count_up_to_a_step_and_a_round)
     FILE *f = open_memstream(&out, &size);
 
     assert_non_null(f);
-    assert_ok(records_append_until(f, &artifacts[ARTIFACT_EVAL], text, strlen(text), 40, 1, &e));
-    assert_ok(records_append_until(f, &artifacts[ARTIFACT_COMM], comm, strlen(comm), 1, 9, &e));
-    assert_int_equal(records_append_until(f, &artifacts[ARTIFACT_EVAL], comm, strlen(comm), 1, 9, &e),
+    assert_ok(collect_rows_until(f, &artifacts[ARTIFACT_EVAL], text, strlen(text), 40, 1, &e));
+    assert_ok(collect_rows_until(f, &artifacts[ARTIFACT_COMM], comm, strlen(comm), 1, 9, &e));
+    assert_int_equal(collect_rows_until(f, &artifacts[ARTIFACT_EVAL], comm, strlen(comm), 1, 9, &e),
                      ERR_PROTOCOL);
     fclose(f);
     assert_string_equal(out, "1,0,1,2,3,0.5,0.25,7,8\n2,1,1,2,3,0.5,0.25,7,8\n3,0,2,40,6,0.5,0.25,7,8\n"
@@ -97,7 +97,7 @@ TEST(the_header_matches_the_record_table)
     size_t size;
     FILE *f = open_memstream(&out, &size);
 
-    records_header(f, &artifacts[ARTIFACT_EVAL]);
+    collect_header(f, &artifacts[ARTIFACT_EVAL]);
     fclose(f);
     assert_string_equal(out, EVAL);
     free(out);
@@ -114,7 +114,7 @@ TEST(traffic_is_summed_by_peer_in_row_order)
         "0.2,2,0,2,sent,1,10,74,0.1,0.1\n"
         "0.2,2,0,-2,received,1,3,67,,0.1\n"
         "0.2,2,0,2,sent,1,10,7";
-    json_t *peers = records_peers(text, strlen(text));
+    json_t *peers = collect_peers(text, strlen(text));
     char *dump = json_dumps(peers, JSON_COMPACT | JSON_PRESERVE_ORDER);
 
     assert_string_equal(dump, "[{\"peer\":2,\"sent_messages\":2,\"sent_raw_bytes\":20,\"sent_bytes\":148,"
@@ -123,6 +123,21 @@ TEST(traffic_is_summed_by_peer_in_row_order)
                               "\"recv_messages\":1,\"recv_raw_bytes\":3,\"recv_bytes\":67}]");
     free(dump);
     json_decref(peers);
+}
+
+static const char line[] = "{\"seq\":1,\"at\":\"2026-11-21T07:31:22.123Z\",\"event\":\"log\"}\n";
+
+TEST(lines_beyond_the_limit_of_all_nodes_are_dropped_and_reported)
+{
+    struct event_log l = {.max = 300};
+
+    assert_true(event_log_add(&l, 0, line, sizeof line - 1));
+    assert_int_equal(l.n, 1);
+    for (int node = 1; node < 9; node++)
+        event_log_add(&l, node, line, sizeof line - 1);
+    assert_false(event_log_add(&l, 9, line, sizeof line - 1));
+    assert_in_range(l.n, 2, 3);
+    event_log_clear(&l);
 }
 
 int main(void)
@@ -135,6 +150,7 @@ int main(void)
         cmocka_unit_test(a_row_of_another_node_rejects_the_file),
         cmocka_unit_test(unknown_columns_are_refused),
         cmocka_unit_test(the_header_matches_the_record_table),
+        cmocka_unit_test(lines_beyond_the_limit_of_all_nodes_are_dropped_and_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
