@@ -13,7 +13,6 @@
 #include "shared/records/record_scan.h"
 #include "shared/records/tensor_file.h"
 #include "shared/records/weights.h"
-#include "submit/results/checkpoint_files.h"
 #include "submit/results/results.h"
 #include "submit/terminal/console.h"
 
@@ -252,7 +251,7 @@ static int write_earlier_rows(FILE *out, const struct submission *s, const struc
     return rc < 0 ? err_at(e, "%s", path) : 0;
 }
 
-static bool has_some_node(const struct collection *c)
+static bool is_on_some_node(const struct collection *c)
 {
     for (size_t i = 0; i < c->s->n_nodes; i++)
         if (c->got[i].len > 0)
@@ -284,7 +283,7 @@ int collect_records(struct collection *c, const struct artifact *a, struct err *
     char path[PATH_MAX];
     int fd;
 
-    if (!(a->flags & NEEDED) && !has_some_node(c))
+    if (!(a->flags & NEEDED) && !is_on_some_node(c))
         return 0; /* an optional file is written only if a node has it */
     if (file_join(path, sizeof path, c->s->folder, a->path, e) < 0 ||
         results_create(c->s, a->path, &fd, e) < 0)
@@ -366,7 +365,7 @@ static int compare_times(const void *a, const void *b)
     return d ? d : (x->order > y->order) - (x->order < y->order);
 }
 
-int event_log_write(struct event_log *l, int fd, const char *path, struct err *e)
+static int event_log_write(struct event_log *l, int fd, const char *path, struct err *e)
 {
     if (l->n > 0)
         qsort(l->lines, l->n, sizeof *l->lines, compare_times);
@@ -532,7 +531,8 @@ int collect_check_model(const struct collection *c, const struct node_files *got
     return rc;
 }
 
-/* The SHA-256 that a worker reports: of the trained tensors, in the model's order. False: the file lacks one. */
+/* The SHA-256 that a worker reports: of the trained tensors, in the model's order. False: the file lacks
+ * one. */
 static bool sum_trained(char hex[SHA256_HEX], const struct model_spec *m, const struct tensor_file *f)
 {
     struct sha256_sum *sum = sha256_start();
@@ -557,9 +557,9 @@ static bool sum_trained(char hex[SHA256_HEX], const struct model_spec *m, const 
     return is_whole;
 }
 
-/* Compares the SHA-256 of the weights that workers reported with the fetched final model: that of the node that
- * delivered it, and those of nodes whose agents list a file with the same bytes. A different one is replaced by
- * the model's, and the node has a false sum. */
+/* Compares the SHA-256 of the weights that workers reported with the fetched final model: that of the node
+ * that delivered it, and those of nodes whose agents list a file with the same bytes. A different one is
+ * replaced by the model's, and the node has a false sum. */
 static void check_reported_sums(struct collection *c, const struct node_files *got)
 {
     const struct job_node *shown = got->node;

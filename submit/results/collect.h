@@ -1,5 +1,6 @@
 /* collect -- turns the nodes' artifacts into the files of the result folder. stages/stage_collect.c downloads
- * what the table in shared/records/artifacts.c lists, and calls the function below for each kind of artifact. */
+ * what the table in shared/records/artifacts.c lists, and calls the function below for each kind of
+ * artifact. */
 #ifndef PSGD_SUBMIT_COLLECT_H
 #define PSGD_SUBMIT_COLLECT_H
 
@@ -49,14 +50,14 @@ int collect_check_model(const struct collection *c, const struct node_files *got
 
 /* What collect_records() does with CSV files. The columns as the first line of a file, with its line feed: */
 void collect_header(FILE *out, const struct artifact *a);
-/* Appends the complete rows of one node's file, without its header. *bad: the number of rows that a strict scan
- * refuses (shared/records/record_scan.h), which are left out. ERR_PROTOCOL: another header, or a row of another
- * node; then nothing is written. */
+/* Appends the complete rows of one node's file, without its header. *bad: the number of rows that a strict
+ * scan refuses (shared/records/record_scan.h), which are left out. ERR_PROTOCOL: another header, or a row of
+ * another node; then nothing is written. */
 int collect_rows(FILE *out, const struct artifact *a, int node, const char *text, size_t len, size_t *bad,
                  struct err *e);
-/* Appends the rows of a merged file whose step and round, if the file has these columns, are at most `step` and
- * `round`: the rows of an earlier attempt up to the checkpoint from which a later one continued. ERR_PROTOCOL:
- * another header. */
+/* Appends the rows of a merged file whose step and round, if the file has these columns, are at most `step`
+ * and `round`: the rows of an earlier attempt up to the checkpoint from which a later one continued.
+ * ERR_PROTOCOL: another header. */
 int collect_rows_until(FILE *out, const struct artifact *a, const char *text, size_t len, uint64_t step,
                        uint64_t round, struct err *e);
 /* Totals per peer in one node's comm.csv, in order of appearance:
@@ -73,7 +74,6 @@ struct event_log {
 };
 /* Adds the lines of one node's events; skips lines that are no JSON object. False: the rest does not fit. */
 bool event_log_add(struct event_log *l, int node, const char *text, size_t len);
-int event_log_write(struct event_log *l, int fd, const char *path, struct err *e);
 void event_log_clear(struct event_log *l);
 
 #endif

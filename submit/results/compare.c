@@ -119,8 +119,8 @@ static double common_target(const struct compare_numbers *runs, size_t n)
 /* Settings without influence on the results, or derived from other settings. */
 static const char *const left_out[] = {"version", "name", "steps_per_epoch", "shares_evaluations"};
 
-/* Files and data that a setting names: the key of their SHA-256 in a part of run.json's facts, and the setting.
- * The SHA-256 is shown only if it differs between runs with the same value of the setting. */
+/* Files and data that a setting names: the key of their SHA-256 in a part of run.json's facts, and the
+ * setting. The SHA-256 is shown only if it differs between runs with the same value of the setting. */
 static const struct {
     const char *name, *part, *key, *of;
 } contents[] = {
@@ -259,7 +259,8 @@ static bool has_option(const char *options, const char *option)
     return false;
 }
 
-/* The codec's name, then those of its options ("NAME:OPTION,OPTION") that another run with the codec lacks. */
+/* The codec's name, then those of its options ("NAME:OPTION,OPTION") that another run with the codec
+ * lacks. */
 static void codec_label(char out[LABEL_MAX], const json_t *values, size_t run)
 {
     const char *text = json_string_value(json_array_get(values, run));

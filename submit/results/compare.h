@@ -1,5 +1,5 @@
-/* compare -- compares runs: the settings that differ, and the results. For `job_submit compare`, sweeps, plots
- * and the page. */
+/* compare -- compares runs: the settings that differ, and the results. For `job_submit compare`, sweeps,
+ * plots and the page. */
 #ifndef PSGD_SUBMIT_COMPARE_H
 #define PSGD_SUBMIT_COMPARE_H
 
@@ -39,10 +39,10 @@ int compare_measure(struct compare_numbers *out, const struct run *r, double tar
 /* Sets *out, which the caller owns, to
  *     {"runs": [{"id", "name", "label", "state", "folder", "tags", "note"}], "target": 0.97,
  *      "settings": [{"name", "values"}], "results": [{"name", "values"}]}
- * A label is short and different for each run. "settings" are those that differ between runs; codec, model and
- * data are compared by their SHA-256 too. "values" has one element for each run, null where the run lacks it.
- * Results that no run has are left out. `target`: NAN: the highest accuracy that all evaluated runs reached,
- * rounded down to four digits; null in the document if no run was evaluated. ERR_USAGE: more than
+ * A label is short and different for each run. "settings" are those that differ between runs; codec, model
+ * and data are compared by their SHA-256 too. "values" has one element for each run, null where the run lacks
+ * it. Results that no run has are left out. `target`: NAN: the highest accuracy that all evaluated runs
+ * reached, rounded down to four digits; null in the document if no run was evaluated. ERR_USAGE: more than
  * COMPARE_RUNS runs. Other errors as of compare_measure(). */
 int compare_runs(json_t **out, const struct run *runs, size_t n, double target, struct err *e);
 

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,8 @@ static bool is_empty(const char *path)
     return empty;
 }
 
-/* The folder's run.json, if it belongs to this job. *why: ERR_NOT_FOUND: there is none. */
+/* The folder's run.json, if it is this job's. NULL otherwise: `why` has ERR_NOT_FOUND if the folder has
+ * none. */
 static json_t *read_mine(const struct submission *s, struct err *why)
 {
     const char *id;
@@ -54,8 +56,8 @@ static json_t *read_mine(const struct submission *s, struct err *why)
     return NULL;
 }
 
-/* True if the folder holds results of this job, according to its run.json or, if the disk was too full to
- * write one, to the job index. */
+/* Has the folder results of this job? Its run.json says so, or, if the disk was too full for that file, the
+ * job index, whose folder is `known`. */
 static bool is_mine(const struct submission *s, const char *known)
 {
     struct err why;
@@ -96,7 +98,7 @@ json_t *results_kept(const struct submission *s)
     return NULL;
 }
 
-static int choose(struct submission *s, struct err *e)
+static int choose_folder(struct submission *s, struct err *e)
 {
     const char *o = s->opt->output;
     char name[160];
@@ -113,7 +115,7 @@ static int choose(struct submission *s, struct err *e)
     return err_hint(e, "The job index and run.json store the path as UTF-8. Name another folder: -o DIR");
 }
 
-/* What a job_submit that was killed has left unfinished. */
+/* Removes the temporary files of a job_submit that was killed. */
 static void sweep_parts(const struct submission *s)
 {
     char path[PATH_MAX];
@@ -136,7 +138,7 @@ static int make_parts(struct submission *s, struct err *e)
     return 0;
 }
 
-/* The file of --trace is written last: checks early that it can be written. */
+/* Checks before the job that the file of --trace, which is written last, can be written. */
 static int check_trace(const char *path, struct err *e)
 {
     bool is_there = access(path, F_OK) == 0;
@@ -158,7 +160,7 @@ int results_prepare(struct submission *s, struct err *e)
     char known[PATH_MAX];
 
     memcpy(known, s->folder, sizeof known);
-    if (choose(s, e) < 0)
+    if (choose_folder(s, e) < 0)
         return e->code;
     s->made_folder = access(s->folder, F_OK) < 0;
     if (file_mkdirs(s->folder, 0777, e) < 0)
@@ -216,13 +218,13 @@ int results_begin(struct submission *s, struct err *e)
     s->made_folder = s->made_parts = false;
     if (s->has_default_folder)
         point_latest(s);
-    /* Those of a later attempt's predecessor are in its folder now. */
+    /* After a failed attempt the subfolders are missing: they were moved to the folder of that attempt. */
     if (make_parts(s, e) < 0 || file_join(path, sizeof path, s->folder, "logs/submit.log", e) < 0)
         return e->code;
     return console_keep(path, e);
 }
 
-/* The path of a file, and its temporary one. */
+/* The path of a file, and its path until results_seal(). */
 static int find_paths(char path[PATH_MAX], char temporary[PATH_MAX], const struct submission *s,
                       const char *name, struct err *e)
 {
@@ -311,4 +313,88 @@ int results_of_attempt(char out[PATH_MAX], const struct submission *s, int attem
 
     snprintf(below, sizeof below, RESULTS_ATTEMPTS "/%d", attempt);
     return file_join(out, PATH_MAX, s->folder, below, e);
+}
+
+void checkpoint_file_name(char out[64], int node, const char *ending)
+{
+    if (node < 0)
+        snprintf(out, 64, "checkpoints/ps-%d%s.safetensors", -2 - node, ending);
+    else
+        snprintf(out, 64, "checkpoints/node-%d%s.safetensors", node, ending);
+}
+
+static const char *meta_text(const struct tensor_file *f, const char *key)
+{
+    const char *text = tensor_file_meta(f, key);
+
+    return text ? text : "";
+}
+
+void checkpoint_position_of(struct checkpoint_position *out, const struct tensor_file *f)
+{
+    snprintf(out->job, sizeof out->job, "%.60s", meta_text(f, "job_id"));
+    snprintf(out->epoch, sizeof out->epoch, "%.20s", meta_text(f, "epoch"));
+    snprintf(out->step, sizeof out->step, "%.20s", meta_text(f, "step"));
+    snprintf(out->round, sizeof out->round, "%.20s", meta_text(f, "round"));
+}
+
+bool checkpoint_is_at(const struct tensor_file *f, const struct checkpoint_position *p, int node)
+{
+    return strcmp(meta_text(f, "job_id"), p->job) == 0 && strcmp(meta_text(f, "round"), p->round) == 0 &&
+           (node < 0 || strcmp(meta_text(f, "epoch"), p->epoch) == 0);
+}
+
+static const char *const endings[] = {"", CHECKPOINT_PREVIOUS};
+
+static bool open_checkpoint(struct tensor_file *f, const char *folder, int node, const char *ending)
+{
+    char name[64], path[PATH_MAX];
+    struct err ignored;
+
+    checkpoint_file_name(name, node, ending);
+    return file_join(path, sizeof path, folder, name, &ignored) == 0 &&
+           tensor_file_open(f, path, &ignored) == 0;
+}
+
+/* Is the last or second last checkpoint of the node at the position? */
+static bool node_has(const char *folder, const struct checkpoint_position *p, int node)
+{
+    bool is_found = false;
+
+    for (size_t k = 0; k < sizeof endings / sizeof *endings && !is_found; k++) {
+        struct tensor_file f;
+
+        if (!open_checkpoint(&f, folder, node, endings[k]))
+            continue;
+        is_found = checkpoint_is_at(&f, p, node);
+        tensor_file_close(&f);
+    }
+    return is_found;
+}
+
+static bool all_nodes_have(const char *folder, const struct checkpoint_position *p,
+                           const struct job_node *nodes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!node_has(folder, p, nodes[i].at.node))
+            return false;
+    return true;
+}
+
+bool checkpoint_find_common(uint64_t *step, const char *folder, const struct job_node *nodes, size_t n)
+{
+
+    for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
+        struct checkpoint_position p;
+        struct tensor_file f;
+
+        if (!open_checkpoint(&f, folder, nodes[0].at.node, endings[k]))
+            continue;
+        checkpoint_position_of(&p, &f);
+        tensor_file_close(&f);
+        *step = strtoull(p.step, NULL, 10);
+        if (all_nodes_have(folder, &p, nodes, n))
+            return true;
+    }
+    return false;
 }

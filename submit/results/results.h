@@ -1,34 +1,53 @@
-/* results -- the result folder of a job. File names are fixed here and never come from the network; files
- * are always newly created (O_EXCL, O_NOFOLLOW), and no link is followed. */
+/* results -- the result folder of a job: its subfolders, its files, which are written whole or not at all,
+ * and the checkpoints in it. The network supplies no file name, files are created new (O_EXCL, O_NOFOLLOW),
+ * and no link is followed. */
 #ifndef PSGD_SUBMIT_RESULTS_H
 #define PSGD_SUBMIT_RESULTS_H
 
+#include "shared/records/tensor_file.h"
 #include "submit/job/submission.h"
 
-#define REPORT_NAME      "report.html" /* the page of the job, of browse/report_file.h */
+#define REPORT_NAME      "report.html" /* browse/report_page.h writes it */
 #define RESULTS_ATTEMPTS "attempts"    /* the folder of the results of earlier attempts */
 
-/* Chooses and creates the folder, so that errors are found early. ERR_IO; ERR_CONFLICT: it is not empty. */
+/* Chooses and creates the folder before the job starts. ERR_IO; ERR_CONFIG: its path is not UTF-8;
+ * ERR_CONFLICT: it is not empty, and has no results of this job. */
 int results_prepare(struct submission *s, struct err *e);
-/* Removes what results_prepare created, if still empty. */
+/* Removes the folders that results_prepare created, if they are still empty. */
 void results_abandon(struct submission *s);
-/* The run.json of a folder that holds all final results of the job; otherwise NULL. The caller owns it. */
+/* The run.json of the folder, which the caller owns, if all final results of the job are there; else NULL. */
 json_t *results_kept(const struct submission *s);
-/* Points logs/latest at the folder and begins logs/submit.log. */
+/* Links logs/latest to the folder and begins logs/submit.log. */
 int results_begin(struct submission *s, struct err *e);
 
-/* A file of the folder is written whole or not at all: it has a temporary name until results_seal, and one
- * of an earlier fetch stays until then. The caller owns the descriptor. */
+/* Creates a file under a temporary name; results_seal() replaces a file of an earlier fetch by it. The caller
+ * owns the descriptor. */
 int results_create(const struct submission *s, const char *name, int *fd, struct err *e);
-/* Closes the file, gives it its name, and adds it to the list of files with its length and SHA-256. */
+/* Closes the file, gives it its name, and adds it with its length and SHA-256 to the list in run.json. */
 int results_seal(struct submission *s, const char *name, int fd, struct err *e);
-/* Closes and removes what results_create has made. */
+/* Closes and removes the file of results_create(). */
 void results_drop(const struct submission *s, const char *name, int fd);
+/* The whole file at once. */
 int results_write(struct submission *s, const char *name, const char *text, size_t len, struct err *e);
-/* Adds a file that is there, of another program, to the list. ERR_NOT_FOUND. */
+/* Adds a file that another program has written to the list. ERR_NOT_FOUND. */
 int results_list(struct submission *s, const char *name, struct err *e);
 
 /* The folder of an earlier attempt's results. */
 int results_of_attempt(char out[PATH_MAX], const struct submission *s, int attempt, struct err *e);
+
+/* "checkpoints/node-1.safetensors", for a server "checkpoints/ps-0.safetensors"; `ending`: "" or
+ * CHECKPOINT_PREVIOUS, the second last checkpoint of the node. */
+#define CHECKPOINT_PREVIOUS "-previous"
+void checkpoint_file_name(char out[64], int node, const char *ending);
+
+/* The point of a job at which a checkpoint was made. Checkpoints of all nodes are of one point if job and
+ * round are equal, and, of workers, the epoch: a server may have saved a round under a later epoch. */
+struct checkpoint_position {
+    char job[64], epoch[24], step[24], round[24];
+};
+void checkpoint_position_of(struct checkpoint_position *out, const struct tensor_file *f);
+bool checkpoint_is_at(const struct tensor_file *f, const struct checkpoint_position *p, int node);
+/* Has the folder checkpoints of all n nodes of one point? *step: its step. */
+bool checkpoint_find_common(uint64_t *step, const char *folder, const struct job_node *nodes, size_t n);
 
 #endif

@@ -31,9 +31,9 @@ enum { RUN_LABELS_MAX = 1024 };
 const char *run_labels(char *out, size_t size, const json_t *facts);
 
 /* Calls `row` with the cells of each row of a CSV file: one cell for each column of the artifact, in the
- * artifact's order, whatever the order in the file; empty if the file lacks the column. An error of `row` ends
- * the reading. A missing file has no rows. Skips an unfinished last row, and rows that a strict scan refuses.
- * ERR_IO; ERR_PROTOCOL: the file lacks the column "node", or exceeds a limit of record_scan.h. */
+ * artifact's order, whatever the order in the file; empty if the file lacks the column. An error of `row`
+ * ends the reading. A missing file has no rows. Skips an unfinished last row, and rows that a strict scan
+ * refuses. ERR_IO; ERR_PROTOCOL: the file lacks the column "node", or exceeds a limit of record_scan.h. */
 int run_rows(const char *folder, const struct artifact *a,
              int (*row)(void *ctx, const struct record_text *cells, struct err *e), void *ctx, struct err *e);
 /* A cell's number; NAN: the cell is empty or no number. */
@@ -44,8 +44,8 @@ double run_number(const struct record_text *cell);
 int run_series_write(FILE *out, const char *folder, const struct series_request *r, struct err *e);
 /* Sets *out to that document, which the caller owns. */
 int run_series(json_t **out, const char *folder, const struct series_request *r, struct err *e);
-/* Calls `point` with x and y of each point of the curve `name` of `node`: an element of the document's "nodes",
- * or its "mean". Skips points without a finite value. */
+/* Calls `point` with x and y of each point of the curve `name` of `node`: an element of the document's
+ * "nodes", or its "mean". Skips points without a finite value. */
 void run_series_each(const json_t *node, const char *name, void (*point)(void *ctx, double x, double y),
                      void *ctx);
 

@@ -36,7 +36,8 @@ static int measure_clock(double *offset, double *round_trip, struct http *h, str
 
 /* Finds the offset of the node's clock. A node with this process's clock has offset 0; other agents are asked
  * for their time ASK_TIMES times. The answer with the shortest round trip counts; it is uncertain by half its
- * round trip, and by 50 millionths of the time since the trace began, in which the clocks may have drifted. */
+ * round trip, and by 50 millionths of the time since the trace began, in which the clocks may have
+ * drifted. */
 static int find_offset(struct trace_node *t, struct http *h, struct job_node *n, struct err *e)
 {
     char ours[TRACE_CLOCK_ID];

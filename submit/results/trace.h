@@ -18,8 +18,9 @@ struct trace_node {
     double uncertainty_s; /* largest error of offset_s */
 };
 
-/* Writes the downloaded traces of a job to the path of --trace, not into the folder of results. Nodes keep their
- * traces, so that a later fetch can try again: a failure is printed, and the results are incomplete. ERR_NOMEM. */
+/* Writes the downloaded traces of a job to the path of --trace, not into the folder of results. Nodes keep
+ * their traces, so that a later fetch can try again: a failure is printed, and the results are incomplete.
+ * ERR_NOMEM. */
 int trace_collect(struct collection *c, const struct artifact *a, struct err *e);
 
 /* Writes the document of the traces of n nodes. ERR_IO. */

@@ -13,7 +13,7 @@
 #include "shared/records/checkpoint_meta.h"
 #include "shared/records/tensor_file.h"
 #include "submit/files/job_id.h"
-#include "submit/results/checkpoint_files.h"
+#include "submit/results/results.h"
 #include "submit/terminal/text.h"
 
 enum { NAMED_MOST = 4, NAMED = 3 }; /* of more than the first, these are named and the rest is counted */

@@ -12,7 +12,6 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/records/artifacts.h"
-#include "submit/results/checkpoint_files.h"
 #include "submit/results/results.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"

@@ -12,7 +12,7 @@
 #include "submit/files/run_file.h"
 #include "submit/files/temp.h"
 #include "submit/options/hosts.h"
-#include "submit/results/checkpoint_files.h"
+#include "submit/results/results.h"
 #include "submit/terminal/console.h"
 
 static bool uses_checkpoints(const struct submission *s)
