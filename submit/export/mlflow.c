@@ -1,5 +1,15 @@
-#include "submit/export/mlflow.h"
-
+/* A job as a run of MLflow, in the folders of its file store (mlflow/store/tracking/file_store.py):
+ *
+ *     DIR/EXPERIMENT/meta.yaml                 an experiment: the jobs of one data set and model
+ *     DIR/EXPERIMENT/RUN/meta.yaml             a run: names, times, status
+ *     DIR/EXPERIMENT/RUN/params/OPTION         an option of the job
+ *     DIR/EXPERIMENT/RUN/metrics/TAG/NODE      lines of "milliseconds value step", of a curve (run_scalars)
+ *     DIR/EXPERIMENT/RUN/metrics/NAME          its last values, one line
+ *     DIR/EXPERIMENT/RUN/tags/NAME
+ *     DIR/EXPERIMENT/RUN/artifacts/            run.json, the model, the records
+ *
+ * EXPERIMENT and RUN are digits of the SHA-256 of the experiment's name and of the job's id, so that
+ * exporting a job again replaces its run. If DIR has an experiment of that name, the run is put there. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -16,6 +26,7 @@
 #include "shared/base/number.h"
 #include "shared/job/job_state.h"
 #include "shared/records/artifacts.h"
+#include "submit/export/export.h"
 #include "submit/files/appender.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/results/run.h"

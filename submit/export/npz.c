@@ -1,11 +1,13 @@
-#include "submit/export/npz.h"
-
+/* A file for numpy.load: a zip archive without compression, one .npy (version 1.0) per
+ * tensor. Sources: NumPy, numpy.lib.format; PKWARE, .ZIP File Format Specification 6.3.10, 4.3.7, 4.3.12,
+ * 4.3.16. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "shared/base/file.h"
+#include "submit/export/export.h"
 
 enum {
     NPY_HEADER = 512, /* the longest: eight dimensions of 20 digits each, and 60 bytes around them */

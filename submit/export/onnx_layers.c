@@ -1,13 +1,14 @@
-#include "submit/export/onnx_layers.h"
-
+/* Layers as ONNX nodes. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shared/records/weights.h"
+#include "submit/export/onnx_private.h"
 
-/* Returns the values of a layer's tensor, which the caller frees; NULL marks the graph as failed. */
+/* The values of a layer's tensor, which the caller frees. NULL: no memory, and the graph is marked as
+ * failed. */
 static float *copy_tensor(struct onnx_graph *g, char name[TENSOR_NAME], int layer, int k)
 {
     const struct tensor_spec *s = &g->m->layers[layer].tensors[k];
@@ -22,7 +23,7 @@ static float *copy_tensor(struct onnx_graph *g, char name[TENSOR_NAME], int laye
 }
 
 /* Adds a tensor unchanged. */
-static void weights(struct onnx_graph *g, char name[TENSOR_NAME], int layer, int k)
+static void put_weights(struct onnx_graph *g, char name[TENSOR_NAME], int layer, int k)
 {
     const struct tensor_spec *s = &g->m->layers[layer].tensors[k];
     float *w = copy_tensor(g, name, layer, k);
@@ -79,12 +80,12 @@ static void to_dense(struct onnx_graph *g, int layer)
 
     if (l->in.n_dims > 1)
         reshape(g, &(struct shape){.n_dims = 1, .dim = {l->n_in}});
-    weights(g, weight, layer, 0);
-    weights(g, bias, layer, 1);
+    put_weights(g, weight, layer, 0);
+    put_weights(g, bias, layer, 1);
     ONNX_OP(g, "Gemm", NULL, g->at, weight, bias);
 }
 
-/* Returns the padding after one dimension: as much as the last window needs. */
+/* The padding after one dimension: as much as the last window needs. */
 static int64_t padding_behind(int in, int out, int size, int stride, int before)
 {
     int missing = (out - 1) * stride + size - in - before;
@@ -130,7 +131,7 @@ static void to_conv2d(struct onnx_graph *g, int layer)
 
     channels_first(g);
     conv_weights(g, weight, layer);
-    weights(g, bias, layer, 1);
+    put_weights(g, bias, layer, 1);
     window_attrs(&a, &g->m->layers[layer]);
     ONNX_OP(g, "Conv", &a, g->at, weight, bias);
 }
@@ -154,7 +155,7 @@ static void to_avg_pool(struct onnx_graph *g, int layer)
     ONNX_OP(g, "AveragePool", &a, g->at);
 }
 
-/* ONNX expects the channels second. */
+/* In ONNX channels are the second dimension. */
 static void to_batch_norm(struct onnx_graph *g, int layer)
 {
     const struct layer_spec *l = &g->m->layers[layer];
@@ -162,10 +163,10 @@ static void to_batch_norm(struct onnx_graph *g, int layer)
     char gain[TENSOR_NAME], bias[TENSOR_NAME], mean[TENSOR_NAME], var[TENSOR_NAME];
     struct protobuf a = {0};
 
-    weights(g, gain, layer, 0);
-    weights(g, bias, layer, 1);
-    weights(g, mean, layer, 2);
-    weights(g, var, layer, 3);
+    put_weights(g, gain, layer, 0);
+    put_weights(g, bias, layer, 1);
+    put_weights(g, mean, layer, 2);
+    put_weights(g, var, layer, 3);
     if (l->in.n_dims == 3)
         channels_first(g);
     if (is_sequence)
@@ -184,15 +185,15 @@ static void mean_of_last(struct onnx_graph *g, char out[ONNX_VALUE], const char 
     onnx_op(g, out, "ReduceMean", ONNX_INPUTS(x), &a);
 }
 
-/* LayerNormalization exists from operator set 17 on; here it is composed. */
+/* LayerNormalization exists only since operator set 17, so it is composed of other operators. */
 static void to_layer_norm(struct onnx_graph *g, int layer)
 {
     char gain[TENSOR_NAME], bias[TENSOR_NAME];
     char mean[ONNX_VALUE], centred[ONNX_VALUE], var[ONNX_VALUE], epsilon[ONNX_VALUE];
 
     onnx_channels_last(g);
-    weights(g, gain, layer, 0);
-    weights(g, bias, layer, 1);
+    put_weights(g, gain, layer, 0);
+    put_weights(g, bias, layer, 1);
     onnx_number(g, epsilon, g->m->layers[layer].norm.epsilon);
     mean_of_last(g, mean, g->at);
     onnx_op(g, centred, "Sub", ONNX_INPUTS(g->at, mean), NULL);
@@ -214,11 +215,11 @@ static void to_embedding(struct onnx_graph *g, int layer)
 {
     char weight[TENSOR_NAME];
 
-    weights(g, weight, layer, 0);
+    put_weights(g, weight, layer, 0);
     ONNX_OP(g, "Gather", NULL, weight, g->at);
 }
 
-/* Gates in the order of ONNX, by their number in psgd. */
+/* The numbers of psgd's gates in the order of ONNX. */
 static const int lstm_gates[] = {0, 3, 1, 2}; /* i o f c of i f g o */
 static const int gru_gates[] = {1, 0, 2};     /* z r h of r z n */
 
@@ -249,8 +250,8 @@ static void gate_weights(struct onnx_graph *g, char name[TENSOR_NAME], const str
     free(t);
 }
 
-/* The biases of the input and of the state, concatenated: (1, 2 x gates x units). An lstm has one bias
- * here, because only their sum matters. */
+/* The biases of the input and of the state, concatenated: (1, 2 x gates x units). An lstm of psgd has only
+ * the first, because only their sum matters. */
 static void gate_bias(struct onnx_graph *g, char name[TENSOR_NAME], const struct recurrence *r)
 {
     const struct layer_spec *l = &g->m->layers[r->layer];
@@ -282,7 +283,7 @@ static void squeeze(struct onnx_graph *g, int64_t axis)
     ONNX_OP(g, "Squeeze", NULL, g->at, axes);
 }
 
-/* Writes the length of each text, limited to the steps that the layer has: (N) floats, "" without texts. */
+/* out: the length of each text, at most the layer's number of steps, as (N) floats; "" without texts. */
 static void lengths_of(struct onnx_graph *g, char out[ONNX_VALUE], const struct layer_spec *l)
 {
     char time[ONNX_VALUE];
@@ -294,8 +295,8 @@ static void lengths_of(struct onnx_graph *g, char out[ONNX_VALUE], const struct 
     onnx_op(g, out, "Min", ONNX_INPUTS(out, time), NULL);
 }
 
-/* ONNX has time first, then a dimension of directions, one here: Y (time, 1, N, units) and the last state
- * Y_h (1, N, units). */
+/* In ONNX time is the first dimension and the second is of directions, of which there is one:
+ * Y (time, 1, N, units) and the last state Y_h (1, N, units). */
 static void recurrent(struct onnx_graph *g, const char *op, const struct recurrence *r, struct protobuf *a)
 {
     bool sequences = g->m->layers[r->layer].recurrent.sequences;
@@ -351,7 +352,7 @@ static void positions(struct onnx_graph *g, char out[ONNX_VALUE], int time, floa
     free(v);
 }
 
-/* A text ends after its last token other than 0, and has at least one token. */
+/* The last token other than 0 ends a text, which has at least one token. */
 void onnx_find_lengths(struct onnx_graph *g)
 {
     char t[ONNX_VALUE], place[ONNX_VALUE], one[ONNX_VALUE];
@@ -395,7 +396,7 @@ static void to_mean_over_time(struct onnx_graph *g, int layer)
     ONNX_OP(g, "Div", NULL, g->at, length);
 }
 
-/* The operator is called as the kind, and takes no attributes: relu is Relu, hard_swish HardSwish. */
+/* The operator has the name of the kind and no attributes: relu is Relu, hard_swish HardSwish. */
 static void to_same_name(struct onnx_graph *g, int layer)
 {
     char op[64];

@@ -1,10 +1,8 @@
-/* protobuf -- a minimal encoder of protocol buffers, the format of ONNX files and of TensorBoard's
- * events.
+/* protobuf -- writes protocol buffers, the format of ONNX files and of TensorBoard's events.
  *
  * A field is a varint of (number << 3 | wire type), then its value: wire type 0 a varint, 1 eight bytes, 5
- * four bytes, 2 a length and that many bytes. A nested message is bytes. Out of memory, the buffer is marked
- * as failed and ignores further calls, so that a caller checks once, at the end.
- */
+ * four bytes, 2 a length and that many bytes. A nested message is bytes. Without memory the buffer is marked
+ * as failed and ignores further calls, so that a caller checks `failed` once, at the end. */
 #ifndef PSGD_SUBMIT_PROTOBUF_H
 #define PSGD_SUBMIT_PROTOBUF_H
 

@@ -1,11 +1,21 @@
-#include "submit/export/tensorboard.h"
-
+/* A job's curves as TensorBoard's event files. The wall time of an event is the node's start plus the row's
+ * time_s.
+ *
+ * A file is TFRecords: u64 length, masked CRC-32C of these 8 bytes, the message, masked CRC-32C of it;
+ * all numbers little-endian; masked: rotated right by 15 bits, plus 0xa282ead8
+ * (tensorflow/core/lib/io/record_writer.h, tsl/lib/hash/crc32c.h). A message is an Event
+ * (tensorflow/core/util/event.proto):
+ *     1 wall_time, a double   2 step, int64   3 file_version, text   5 summary
+ * and a summary (tensorflow/core/framework/summary.proto) has fields 1, a value each:
+ *     1 tag, text   2 simple_value, a float
+ * The first event has the file_version "brain.Event:2". */
 #include <endian.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "shared/base/crc32c.h"
+#include "submit/export/export.h"
 #include "submit/export/protobuf.h"
 #include "submit/files/appender.h"
 #include "submit/results/run.h"

@@ -13,7 +13,7 @@
 #include "submit/data/data_sets.h"
 #include "submit/data/preprocessing.h"
 #include "submit/data/transform.h"
-#include "submit/export/derived.h"
+#include "submit/export/export.h"
 #include "submit/options/options_table.h"
 #include "submit/stages/shard.h"
 #include "submit/stages/stages.h"
@@ -243,5 +243,5 @@ int stage_check_job(struct submission *s, struct err *e)
 int stage_check(struct submission *s, struct err *e)
 {
     memcpy(s->csv_style, s->opt->csv_style, sizeof s->csv_style);
-    return derived_prepare(s, e) < 0 ? e->code : stage_check_job(s, e);
+    return export_prepare(s, e) < 0 ? e->code : stage_check_job(s, e);
 }

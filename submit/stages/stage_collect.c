@@ -9,7 +9,7 @@
 
 #include "shared/job/reason.h"
 #include "submit/browse/report_file.h"
-#include "submit/export/derived.h"
+#include "submit/export/export.h"
 #include "submit/files/temp.h"
 #include "submit/job/outcome.h"
 #include "submit/job/stragglers.h"
@@ -313,7 +313,7 @@ static void write_derived(struct submission *s)
 {
     json_t *run = run_json(s);
 
-    derived_write(s, run);
+    export_write(s, run);
     json_decref(run);
 }
 

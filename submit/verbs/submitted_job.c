@@ -8,7 +8,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
 #include "submit/browse/agents.h"
-#include "submit/export/derived.h"
+#include "submit/export/export.h"
 #include "submit/job/outcome.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
@@ -137,7 +137,7 @@ static bool show_kept(struct submission *s)
     console_info("All results of %s are in %s already; they are left unchanged.", s->id, s->folder);
     s->made_folder = s->made_parts = false;
     s->is_complete = true;
-    derived_write(s, run);
+    export_write(s, run);
     json_decref(s->files);
     s->files = json_incref(json_object_get(run, "files"));
     if (s->opt->json)
@@ -160,7 +160,7 @@ int submitted_job_ask_results(struct submission *s, bool *is_kept, const struct 
     if (rc < 0 && !may_be_kept)
         return rc;
     why = *e;
-    if (derived_prepare(s, e) < 0)
+    if (export_prepare(s, e) < 0)
         return e->code;
     *is_kept = may_be_kept && show_kept(s);
     if (*is_kept || rc == 0)

@@ -5,9 +5,7 @@
 
 #include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "submit/export/derived.h"
-#include "submit/export/mlflow.h"
-#include "submit/export/tensorboard.h"
+#include "submit/export/export.h"
 #include "submit/files/run_file.h"
 #include "submit/results/job_index.h"
 #include "submit/terminal/standard_output.h"

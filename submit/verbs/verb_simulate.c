@@ -12,7 +12,7 @@
 #include "shared/records/artifacts.h"
 #include "shared/records/preprocessing_file.h"
 #include "submit/browse/report_file.h"
-#include "submit/export/derived.h"
+#include "submit/export/export.h"
 #include "submit/files/temp.h"
 #include "submit/options/measured_times.h"
 #include "submit/results/results.h"
@@ -283,7 +283,7 @@ static int keep_results(struct simulation_run *r, struct err *e)
     if (report_file_add(s, e) < 0 || run_json_write(s, e) < 0)
         return e->code;
     run = run_json(s);
-    derived_write(s, run);
+    export_write(s, run);
     json_decref(run);
     return 0;
 }
@@ -324,7 +324,7 @@ static int run_simulation(struct simulation_run *r, struct err *e)
     struct submission *s = &r->s;
 
     if (temp_open(&r->packages, e) < 0 || prepare_run(r, e) < 0 || use_measured(r, false, e) < 0 ||
-        put_packages(r, e) < 0 || derived_prepare(s, e) < 0)
+        put_packages(r, e) < 0 || export_prepare(s, e) < 0)
         return e->code;
     if (results_begin(s, e) < 0 || run_json_save(s, e) < 0 || run_simulator(r, e) < 0 ||
         use_measured(r, true, e) < 0 || take_nodes(r, e) < 0 || keep_results(r, e) < 0)

@@ -7,7 +7,7 @@
 #include "shared/base/json.h"
 #include "shared/base/utf8.h"
 #include "shared/records/tensor_file.h"
-#include "submit/export/derived.h"
+#include "submit/export/export.h"
 #include "submit/results/results.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
@@ -207,7 +207,7 @@ int verb_validate(const struct options *o, struct err *e)
     int rc = submission_init(&s, o, e);
 
     s.may_lack_list = true;
-    if (rc < 0 || stage_read(&s, e) < 0 || (o->output[0] && derived_prepare(&s, e) < 0) ||
+    if (rc < 0 || stage_read(&s, e) < 0 || (o->output[0] && export_prepare(&s, e) < 0) ||
         stage_check_job(&s, e) < 0) {
         const json_t *data = json_object_get(s.facts, "data");
 

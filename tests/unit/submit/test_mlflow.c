@@ -1,9 +1,8 @@
 /* Curves as files of other programs, and the files that grow while curves are exported. */
-#include "submit/export/mlflow.h"
+#include "submit/export/export.h"
 
 #include <sys/stat.h>
 
-#include "submit/export/tensorboard.h"
 #include "submit/files/appender.h"
 #include "submit/files/run_file.h"
 #include "tests/unit/unit.h"

@@ -1,4 +1,4 @@
-#include "submit/export/npz.h"
+#include "submit/export/export.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

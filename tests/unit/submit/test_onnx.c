@@ -1,6 +1,6 @@
 /* Files that another program must read are checked by it: tests/reference/onnx_eval.py compares them with
  * python3-onnx and with outputs of the engine. */
-#include "submit/export/onnx.h"
+#include "submit/export/export.h"
 
 #include <glob.h>
 #include <sys/wait.h>

@@ -1,17 +1,15 @@
-#include "submit/export/derived.h"
+#include "submit/export/export.h"
 
 #include <string.h>
 
 #include "shared/base/file.h"
 #include "submit/compat/classic/classic.h"
-#include "submit/export/mlflow.h"
-#include "submit/export/tensorboard.h"
 #include "submit/results/results.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"
 
-/* An option as it was given when the job was submitted, possibly by an earlier command. */
-static const char *submitted(const struct submission *s, const char *option)
+/* The value of an option when the job was submitted, possibly by an earlier command. */
+static const char *submitted_option(const struct submission *s, const char *option)
 {
     const char *text = json_string_value(json_object_get(json_object_get(s->facts, "options"), option));
 
@@ -22,7 +20,7 @@ static int write_tensorboard(const struct submission *s, const json_t *run, stru
 {
     char to[PATH_MAX];
 
-    if (!s->opt->tensorboard && strcmp(submitted(s, "tensorboard"), "yes") != 0)
+    if (!s->opt->tensorboard && strcmp(submitted_option(s, "tensorboard"), "yes") != 0)
         return 0;
     if (file_join(to, sizeof to, s->folder, TENSORBOARD_FOLDER, e) < 0 ||
         tensorboard_write(s->folder, run, to, e) < 0)
@@ -33,7 +31,7 @@ static int write_tensorboard(const struct submission *s, const json_t *run, stru
 
 static int write_mlflow(const struct submission *s, const json_t *run, struct err *e)
 {
-    const char *dir = s->opt->mlflow[0] ? s->opt->mlflow : submitted(s, "mlflow");
+    const char *dir = s->opt->mlflow[0] ? s->opt->mlflow : submitted_option(s, "mlflow");
     char path[PATH_MAX];
 
     if (!dir[0])
@@ -44,7 +42,7 @@ static int write_mlflow(const struct submission *s, const json_t *run, struct er
     return 0;
 }
 
-int derived_prepare(struct submission *s, struct err *e)
+int export_prepare(struct submission *s, struct err *e)
 {
     if (results_prepare(s, e) < 0)
         return e->code;
@@ -54,7 +52,7 @@ int derived_prepare(struct submission *s, struct err *e)
     return e->code;
 }
 
-void derived_write(struct submission *s, const json_t *run)
+void export_write(struct submission *s, const json_t *run)
 {
     static int (*const writers[])(const struct submission *s, const json_t *run,
                                   struct err *e) = {write_tensorboard, write_mlflow};
