@@ -10,10 +10,10 @@
 #include "submit/codecs/codec_find.h"
 #include "submit/compat/presets.h"
 
-static const char as_they_are[] = "none"; /* the chain that changes nothing */
+static const char no_compression[] = "none"; /* the chain that changes nothing */
 static const char mean_of_gradients[] = "doublesqueeze";
 
-/* The length of the first entry: up to a comma that does not separate two parameters of it. */
+/* The length of the first entry: up to a comma, except between two of its parameters. */
 static size_t entry_length(const char *text)
 {
     size_t n = strcspn(text, ",");
@@ -47,7 +47,7 @@ static bool is_mean_of_gradients(const char *rule)
 }
 
 /* The value of a preset's option "KEY=VALUE". NULL: it is another option. */
-static const char *value_of(const char *option, const char *key)
+static const char *option_value(const char *option, const char *key)
 {
     size_t n = strlen(key);
 
@@ -57,11 +57,11 @@ static const char *value_of(const char *option, const char *key)
 static int take_preset(struct list_entry *to, const struct preset *p, struct err *e)
 {
     for (const char *const *option = p->options; *option; option++) {
-        const char *rule = value_of(*option, "codec"), *up = value_of(*option, "compress"),
-                   *down = value_of(*option, "compress-down");
+        const char *rule = option_value(*option, "codec"), *up = option_value(*option, "compress"),
+                   *down = option_value(*option, "compress-down");
 
         if (rule && strcmp(rule, "ps") == 0)
-            continue; /* its compressors are for the mean of gradients without servers, too */
+            continue; /* the compressors also go with the mean of gradients without servers */
         if (rule)
             snprintf(to->rule, sizeof to->rule, "%s", rule);
         else if (up)
@@ -69,8 +69,9 @@ static int take_preset(struct list_entry *to, const struct preset *p, struct err
         else if (down)
             to->down = down;
         else
-            return err_set(e, ERR_CONFIG, "%s sets --%s for the whole job, so it is not for one layer",
-                           p->name, *option);
+            return err_set(e, ERR_CONFIG,
+                           "%s sets --%s for the whole job, so it cannot be an entry for a layer", p->name,
+                           *option);
     }
     return 0;
 }
@@ -91,7 +92,7 @@ static int resolve(struct list_entry *to, const char *text, struct err *e)
     char exe_dir[PATH_MAX], name[256];
     struct codec_file found;
 
-    *to = (struct list_entry){.up = as_they_are, .down = as_they_are};
+    *to = (struct list_entry){.up = no_compression, .down = no_compression};
     if (p)
         return take_preset(to, p, e);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
@@ -119,7 +120,7 @@ struct list_reading {
     bool compresses_up, compresses_down;
 };
 
-/* The rule of the list so far, and that of one more entry. */
+/* Adds the rule of one more entry to the list, which has one rule. */
 static int share_rule(struct codec_list *l, const char *rule, struct err *e)
 {
     if (!rule[0] || strcmp(l->codec, rule) == 0)
@@ -129,8 +130,8 @@ static int share_rule(struct codec_list *l, const char *rule, struct err *e)
         return 0;
     }
     if (l->codec[0]) {
-        err_set(e, ERR_CONFIG, "%s and %s are two rules, and the layers of a job share one", l->codec, rule);
-        return err_hint(e, "What may differ from layer to layer is compression: plain,tern,sgq.");
+        err_set(e, ERR_CONFIG, "%s and %s are two rules, but the layers of a job share one", l->codec, rule);
+        return err_hint(e, "Only compression may differ from layer to layer: plain,tern,sgq.");
     }
     snprintf(l->codec, sizeof l->codec, "%s", rule);
     return 0;
@@ -152,8 +153,8 @@ static int add_entry(struct list_reading *r, const char *name, const char *text,
 
     if (resolve(&one, text, e) < 0 || share_rule(r->l, one.rule, e) < 0)
         return e->code;
-    r->compresses_up |= strcmp(one.up, as_they_are) != 0;
-    r->compresses_down |= strcmp(one.down, as_they_are) != 0;
+    r->compresses_up |= strcmp(one.up, no_compression) != 0;
+    r->compresses_down |= strcmp(one.down, no_compression) != 0;
     json_object_set_new(r->given, name, json_string(text));
     return append_chain(r->l->compress, name, one.up, e) < 0
                ? e->code
@@ -240,7 +241,7 @@ static int read_object(struct list_reading *r, const char *text, struct err *e)
     return rc;
 }
 
-/* The entry of each layer with parameters, in the order of the model: that of its first tensor. */
+/* Lists the entry of each layer with parameters, in the order of the model: the entry of its first tensor. */
 static int list_entries(struct list_reading *r, const struct chain_list *chains, struct err *e)
 {
     char name[CHAIN_NAME_MAX + 1], tensor[TENSOR_NAME];

@@ -6,10 +6,11 @@
 #include "shared/base/file.h"
 #include "submit/codecs/codec_find.h"
 
-/* Parallel-SGD's servers reply with compressed weights, or (sgq) with the compressed difference from what the
- * worker has. Here all reply with differences (runner/exchange/compressing.h): a quantized weight would lose
- * every update below its step. Differences have error feedback anyway; ef=true is for a list of codecs, whose
- * servers may reply with the mean of gradients (codec_list.h). */
+/* In Parallel-SGD servers reply with compressed weights, or (sgq) with the compressed difference from the
+ * worker's weights. In psgd all servers reply with differences (runner/exchange/compressing.h), because a
+ * quantized weight would lose every update that is smaller than its step. Differences always have error
+ * feedback; ef=true is for a list of codecs, whose servers may reply with the mean of gradients
+ * (codec_list.h). */
 const struct preset presets[] = {
     {"adam_gradiff",
      {"codec=ps", "gradient-descent=adam", "parallel_sgd=asgd"},

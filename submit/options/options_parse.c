@@ -11,7 +11,6 @@
 #include "shared/job/reason.h"
 #include "shared/job/schedule.h"
 #include "submit/compat/codec_list.h"
-#include "submit/compat/option_words.h"
 #include "submit/compat/presets.h"
 #include "submit/data/data_sets.h"
 #include "submit/options/hosts.h"

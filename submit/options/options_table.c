@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "shared/plugin/isolation.h"
-#include "submit/compat/option_words.h"
+#include "submit/compat/presets.h"
 #include "submit/data/data_sets.h"
 
 enum { FOR_MODEL_AND_DATA = FOR_JOB | FOR_PREDICT };

@@ -61,7 +61,7 @@ load lib
         [ "$status" -eq "$1" ] && [[ "$output" == *"$2"* ]]
     }
     no 6 '2 entries, and model "mlp-tutorial" has 3 layers with parameters' --codec plain,tern
-    no 6 'layer2: plain and fedavg are two rules, and the layers of a job share one' --codec plain,fedavg,plain
+    no 6 'layer2: plain and fedavg are two rules, but the layers of a job share one' --codec plain,fedavg,plain
     no 6 'layer2: unknown codec "sqg"; did you mean "sgq"?' --codec plain,sqg,plain
     no 6 'has no layer or tensor "layer9" with parameters' --codec '{"layer9": "sgq", "*": "plain"}'
     no 6 'the list has no entry for layer2.dense.weight, and none for *' --codec '{"layer0": "sgq"}'
