@@ -7,12 +7,19 @@
 #include <unistd.h>
 
 #include "page/page.h"
+#include "shared/base/crypto.h"
+#include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "submit/browse/documents.h"
 #include "submit/files/job_id.h"
+#include "submit/files/run_file.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/job/job_node.h"
+#include "submit/results/results.h"
+#include "submit/results/run_json.h"
 
+/* Limits of a report: points of a curve and of all its nodes, nodes with a curve, lines of the log, bytes of
+ * a document. */
 enum { POINTS = 500, POINTS_IN_ALL = 4096, NODES = 64, LOG_LINES = 2000, DOCUMENT_MAX = 2 << 20, PATH = 256 };
 
 struct report_page {
@@ -23,13 +30,13 @@ struct report_page {
 };
 
 /* The path of one of the job's documents. */
-static const char *of_job(char path[PATH], const struct report_page *r, const char *which)
+static const char *job_path(char path[PATH], const struct report_page *r, const char *which)
 {
     snprintf(path, PATH, "/api/jobs/%s%s", r->id, which);
     return path;
 }
 
-/* Adds a document under its path. One that is too long is left out, as one that the job has not. */
+/* Adds a document under its path. A document that is too long is left out. */
 static void put_document(struct report_page *r, const char *path, const char *text, size_t len)
 {
     if (len > DOCUMENT_MAX)
@@ -77,9 +84,9 @@ static int put_series(struct report_page *r, const char *file, const char *names
     snprintf(which, sizeof which, "/series?file=%s%s%s&x=%s", file, names ? "&names=" : "",
              names ? names : "", x);
     if (rc == 0)
-        put_document(r, of_job(path, r, which), text, len);
+        put_document(r, job_path(path, r, which), text, len);
     free(text);
-    return rc == ERR_PROTOCOL ? 0 : rc; /* a file of another version */
+    return rc == ERR_PROTOCOL ? 0 : rc; /* the file is of another version */
 }
 
 static int put_curves(struct report_page *r, struct err *e)
@@ -101,10 +108,10 @@ static int put_of_job(struct report_page *r, const char *which, json_t *doc, str
 {
     char path[PATH];
 
-    return put_json(r, of_job(path, r, which), doc, e);
+    return put_json(r, job_path(path, r, which), doc, e);
 }
 
-/* Adds what a job may lack; `rc` says whether it does. */
+/* Adds a document unless `rc` says that the job lacks it. */
 static int put_if(struct report_page *r, const char *which, int rc, json_t **doc, struct err *e)
 {
     if (rc == 0)
@@ -152,7 +159,8 @@ static int make_page(char **out, size_t *len, const char *data, size_t data_len,
     return err_set(e, ERR_NOMEM, "no memory for the report");
 }
 
-/* As a command in the current folder names it: a report tells no more of the machine than it must. */
+/* The path relative to the current folder, if it is below it: a report should not contain the machine's
+ * paths. */
 static const char *from_here(const char *folder)
 {
     char here[PATH_MAX];
@@ -163,7 +171,7 @@ static const char *from_here(const char *folder)
                : folder;
 }
 
-static int make(char **out, size_t *len, const struct shown *s, const char *folder, struct err *e)
+static int write_report(char **out, size_t *len, const struct shown *s, const char *folder, struct err *e)
 {
     const char *id = shown_text(s->run, "id");
     struct report_page r = {.s = s, .id = id};
@@ -189,7 +197,7 @@ static int make(char **out, size_t *len, const struct shown *s, const char *fold
     return rc;
 }
 
-int report_text(char **out, size_t *len, const char *folder, json_t *run, struct err *e)
+int report_page_text(char **out, size_t *len, const char *folder, json_t *run, struct err *e)
 {
     struct shown s = {.dir = -1};
     int rc;
@@ -201,7 +209,60 @@ int report_text(char **out, size_t *len, const char *folder, json_t *run, struct
         rc = shown_open(&s, folder, e);
     }
     if (rc == 0)
-        rc = make(out, len, &s, folder, e);
+        rc = write_report(out, len, &s, folder, e);
     shown_clear(&s);
+    return rc;
+}
+
+/* Puts the page with its length and SHA-256 into the list of files. */
+static void list_page(json_t *files, const char *text, size_t len)
+{
+    uint8_t sum[SHA256_BYTES];
+    char hex[SHA256_HEX];
+    json_t *file;
+    size_t i;
+
+    sha256(sum, text, len);
+    hex_encode(hex, sum, sizeof sum);
+    json_array_foreach(files, i, file)
+    {
+        const char *name = json_string_value(json_object_get(file, "name"));
+
+        if (name && strcmp(name, REPORT_NAME) == 0)
+            json_array_remove(files, i--);
+    }
+    json_array_append_new(
+        files, json_pack("{s:s, s:I, s:s}", "name", REPORT_NAME, "bytes", (json_int_t)len, "sha256", hex));
+}
+
+int report_page_save(const char *folder, json_t *run, struct err *e)
+{
+    char path[PATH_MAX];
+    size_t len = 0;
+    char *text;
+    int rc;
+
+    if (file_join(path, sizeof path, folder, REPORT_NAME, e) < 0 ||
+        report_page_text(&text, &len, folder, run, e) < 0)
+        return e->code;
+    rc = file_write(path, text, len, 0644, e);
+    if (rc == 0)
+        list_page(json_object_get(run, "files"), text, len);
+    free(text);
+    return rc == 0 ? run_file_save(run, folder, e) : rc;
+}
+
+int report_page_add(struct submission *s, struct err *e)
+{
+    json_t *run = run_json(s);
+    char *text;
+    size_t len;
+    int rc = run ? report_page_text(&text, &len, s->folder, run, e) : err_set(e, ERR_NOMEM, "no memory");
+
+    json_decref(run);
+    if (rc < 0)
+        return rc;
+    rc = results_write(s, REPORT_NAME, text, len, e);
+    free(text);
     return rc;
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "shared/job/reason.h"
-#include "submit/browse/report_file.h"
+#include "submit/browse/report_page.h"
 #include "submit/export/export.h"
 #include "submit/files/temp.h"
 #include "submit/job/outcome.h"
@@ -340,7 +340,7 @@ int stage_collect(struct submission *s, struct err *e)
         rc = collect_of_all(&c, &artifacts[k], e);
     s->is_complete = rc == 0 && !c.is_missing;
     if (rc == 0)
-        rc = report_file_add(s, e) < 0 ? e->code : run_json_write(s, e);
+        rc = report_page_add(s, e) < 0 ? e->code : run_json_write(s, e);
     if (rc == 0)
         write_derived(s);
     for (size_t i = 0; i < s->n_nodes; i++)

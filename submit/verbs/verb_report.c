@@ -4,7 +4,6 @@
 
 #include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "submit/browse/report_file.h"
 #include "submit/browse/report_page.h"
 #include "submit/files/run_file.h"
 #include "submit/files/untrusted_folder.h"
@@ -23,7 +22,7 @@ static int write_report(const char *folder, json_t *written, struct err *e)
     if (folder_open(&dir, folder, e) < 0)
         return e->code;
     rc = folder_json(&run, dir, "run.json", RUN_JSON_MAX, e) < 0 ? err_at(e, "%s", folder)
-                                                                 : report_file_write(folder, run, e);
+                                                                 : report_page_save(folder, run, e);
     close(dir);
     if (rc == 0)
         rc = file_join(path, sizeof path, folder, REPORT_NAME, e);

@@ -11,7 +11,7 @@
 #include "shared/plugin/combine_path.h"
 #include "shared/records/artifacts.h"
 #include "shared/records/preprocessing_file.h"
-#include "submit/browse/report_file.h"
+#include "submit/browse/report_page.h"
 #include "submit/export/export.h"
 #include "submit/files/temp.h"
 #include "submit/options/measured_times.h"
@@ -280,7 +280,7 @@ static int keep_results(struct simulation_run *r, struct err *e)
     json_object_set_new(
         s->facts, "simulation",
         json_pack("{s:o, s:O}", "options", simulation_json(&r->opt.simulation), "result", r->summary));
-    if (report_file_add(s, e) < 0 || run_json_write(s, e) < 0)
+    if (report_page_add(s, e) < 0 || run_json_write(s, e) < 0)
         return e->code;
     run = run_json(s);
     export_write(s, run);

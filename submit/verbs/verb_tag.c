@@ -4,7 +4,7 @@
 
 #include "shared/base/json.h"
 #include "shared/job/job_state.h"
-#include "submit/browse/report_file.h"
+#include "submit/browse/report_page.h"
 #include "submit/files/job_id.h"
 #include "submit/results/job_index.h"
 #include "submit/results/run.h"
@@ -44,7 +44,7 @@ int verb_label_run(struct run *r, const char *key, json_t *value, struct err *e)
         json_decref(value);
         return err_set(e, ERR_NOMEM, "no memory for the %s", key);
     }
-    rc = report_file_write(r->folder, r->doc, e);
+    rc = report_page_save(r->folder, r->doc, e);
     if (rc == 0)
         rc = job_index_set_fact(json_text_at(r->doc, "id"), r->folder, key, value, e);
     json_decref(value);

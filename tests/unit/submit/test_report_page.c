@@ -69,7 +69,7 @@ static json_t *documents_of(const char *folder)
     json_t *documents;
     char *from;
 
-    assert_ok(report_text(&text, &len, folder, NULL, &e));
+    assert_ok(report_page_text(&text, &len, folder, NULL, &e));
     assert_int_equal(strlen(text), len);
     assert_null(strstr(text, END)); /* nowhere in the page */
     from = strstr(text, begin) + strlen(begin);
@@ -300,7 +300,7 @@ TEST(a_report_is_small_whatever_the_number_of_nodes_and_rows)
             len += (size_t)sprintf(csv + len, "%d.5,%d,%d,0.123456789,0.123456789\n", i, node, i);
     put(folder, "records/train.csv", csv);
     free(csv);
-    assert_ok(report_text(&text, &len, folder, NULL, &e));
+    assert_ok(report_page_text(&text, &len, folder, NULL, &e));
     assert_true(len < 4 << 20);
     free(text);
     unit_remove(folder);
@@ -315,10 +315,10 @@ TEST(a_folder_without_a_valid_run_json_has_no_report)
     size_t len;
     struct err e;
 
-    assert_int_equal(report_text(&text, &len, folder, NULL, &e), ERR_NOT_FOUND);
+    assert_int_equal(report_page_text(&text, &len, folder, NULL, &e), ERR_NOT_FOUND);
     for (size_t i = 0; i < N_OF(texts); i++) {
         put(folder, "run.json", texts[i]);
-        assert_int_equal(report_text(&text, &len, folder, NULL, &e), ERR_CONFIG);
+        assert_int_equal(report_page_text(&text, &len, folder, NULL, &e), ERR_CONFIG);
     }
     unit_remove(folder);
 }
