@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "submit/browse/shown.h"
+#include "submit/browse/documents.h"
 
 enum { LISTED_ID = 64, JOB_LIST_RECORDED = 256 };
 

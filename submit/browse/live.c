@@ -8,7 +8,7 @@
 #include "shared/job/blocks.h"
 #include "shared/job/comm.h"
 #include "shared/job/job_state.h"
-#include "submit/browse/shown.h"
+#include "submit/browse/documents.h"
 #include "submit/files/job_id.h"
 #include "submit/job/job_node.h"
 

@@ -2,7 +2,7 @@
 
 #include <sys/resource.h>
 
-#include "submit/browse/shown.h"
+#include "submit/browse/documents.h"
 #include "tests/unit/unit.h"
 
 static void put_run(const char *folder, const char *name, const char *id, const char *state)

@@ -1,4 +1,4 @@
-/* A job's log: the lines of its nodes' logs and of job_submit's, one after the other. */
+/* The log of a job: the lines of its nodes' logs and of job_submit's, file by file. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,22 +8,23 @@
 #include "submit/browse/documents.h"
 #include "submit/files/untrusted_folder.h"
 
-/* Of a longer log the end is shown. */
+/* LOG_MOST bytes at the end of each log are read, LOGS_MOST of all together. */
 enum { LOG_MOST = 4 << 20, LOGS_MOST = 256 << 20, FILES_MOST = 5000, LINE_MOST = 4096, LIMIT_MOST = 10000 };
 
-struct gathering {
+struct log_reading {
     const struct log_query *q;
-    size_t n, bytes; /* lines and bytes so far */
-    size_t line;     /* of the file */
-    size_t skip;     /* lines of the file that are left out */
-    size_t fit;      /* lines so far that are asked for; the first `fit_skip` of them are left out */
-    size_t fit_skip;
-    json_t *lines;           /* NULL: they are only counted */
-    bool is_full, has_begun; /* has_begun: after the line that `after` names, or in its file */
-    char last[40];           /* "NODE:N" of the last line in `lines` */
+    size_t n, bytes;   /* lines and bytes so far */
+    size_t line;       /* the number of the line in its file */
+    size_t skip;       /* the first lines of the file that are left out, because they are before `after` */
+    size_t n_matching; /* lines so far that match the query */
+    size_t n_skipped;  /* of these the first are left out */
+    json_t *lines;     /* NULL: lines are only counted */
+    bool is_full;
+    bool has_begun; /* the file that `after` names has been reached */
+    char last[40];  /* "NODE:N" of the last line in `lines` */
 };
 
-/* "submit", or the node's number. False: it is another file. */
+/* out: "submit", or the node's number. False: the file is no log. */
 static bool name_node(char out[16], const char *file)
 {
     size_t len = strlen(file);
@@ -45,19 +46,19 @@ static bool name_node(char out[16], const char *file)
     return true;
 }
 
-static bool begins(const char *line, size_t len, const char *with)
+static bool begins_with(const char *line, size_t len, const char *with)
 {
     return len >= strlen(with) && strncasecmp(line, with, strlen(with)) == 0;
 }
 
 static const char *level_of(const char *line, size_t len)
 {
-    if (begins(line, len, "error") || begins(line, len, "fatal"))
+    if (begins_with(line, len, "error") || begins_with(line, len, "fatal"))
         return "error";
-    return begins(line, len, "warn") ? "warn" : begins(line, len, "debug") ? "debug" : "info";
+    return begins_with(line, len, "warn") ? "warn" : begins_with(line, len, "debug") ? "debug" : "info";
 }
 
-/* job_submit's lines: "INFO User Submit@12:29:01 : text". */
+/* Only job_submit's lines have a time: "INFO User Submit@12:29:01 : text". */
 static json_t *time_of(const char *line, size_t len)
 {
     const char *at = memchr(line, '@', len < 40 ? len : 40);
@@ -77,7 +78,7 @@ static bool has_text(const char *line, size_t len, const char *q)
     return false;
 }
 
-static void add_line(struct gathering *g, const char *node, const char *line, size_t len)
+static void add_line(struct log_reading *g, const char *node, const char *line, size_t len)
 {
     const struct log_query *q = g->q;
     const char *level = level_of(line, len);
@@ -87,7 +88,7 @@ static void add_line(struct gathering *g, const char *node, const char *line, si
     if (++g->line <= g->skip || g->is_full || (q->level && strcmp(q->level, level) != 0) ||
         (q->q && !has_text(line, len, q->q)))
         return;
-    if (g->fit++ < g->fit_skip || !g->lines)
+    if (g->n_matching++ < g->n_skipped || !g->lines)
         return;
     if (json_array_size(g->lines) == q->limit) {
         g->is_full = true;
@@ -100,8 +101,9 @@ static void add_line(struct gathering *g, const char *node, const char *line, si
     snprintf(g->last, sizeof g->last, "%s:%zu", node, g->line);
 }
 
-/* How many lines of this node's log `after` leaves out: all, up to the file that it names. */
-static size_t lines_before(struct gathering *g, const char *node)
+/* The number of lines of this node's log that `after` leaves out: all lines of files before the one it
+ * names. */
+static size_t lines_before(struct log_reading *g, const char *node)
 {
     const char *after = g->q->after;
     size_t len = after ? strcspn(after, ":") : 0;
@@ -114,7 +116,7 @@ static size_t lines_before(struct gathering *g, const char *node)
     return strtoull(after + len + 1, NULL, 10);
 }
 
-static void add_file(struct gathering *g, int dir, const char *path, const char *node)
+static void add_file(struct log_reading *g, int dir, const char *path, const char *node)
 {
     struct err ignored;
     char *text;
@@ -136,13 +138,13 @@ static void add_file(struct gathering *g, int dir, const char *path, const char 
     free(text);
 }
 
-static bool is_asked(const struct log_query *q, const char *node)
+static bool matches_node(const struct log_query *q, const char *node)
 {
     return !q->node || strcmp(q->node, node) == 0;
 }
 
 /* The logs of a folder of results. */
-static void add_all(struct gathering *g, const struct shown *s)
+static void add_logs(struct log_reading *g, const struct shown *s)
 {
     struct err ignored;
     char node[16];
@@ -154,14 +156,14 @@ static void add_all(struct gathering *g, const struct shown *s)
         return;
     folder_list(&names, &n, dir, FILES_MOST, &ignored);
     for (size_t i = 0; i < n; i++)
-        if (name_node(node, names[i]) && is_asked(g->q, node))
+        if (name_node(node, names[i]) && matches_node(g->q, node))
             add_file(g, dir, names[i], node);
     folder_list_free(names, n);
     close(dir);
 }
 
-/* Those of nodes that run, in a folder each. */
-static void add_live(struct gathering *g, const struct shown *s)
+/* The logs of a running job, each in its node's folder. */
+static void add_live_logs(struct log_reading *g, const struct shown *s)
 {
     const json_t *nodes = json_object_get(s->run, "nodes"), *o;
     char folder[SHOWN_FOLDER];
@@ -174,20 +176,20 @@ static void add_live(struct gathering *g, const struct shown *s)
         snprintf(node, sizeof node, "%d", (int)json_number_at(o, "node", 0));
         shown_live_folder(folder, o);
         snprintf(path, sizeof path, "%s/%s", folder, artifact_name(ARTIFACT_LOG));
-        if (s->dir >= 0 && is_asked(g->q, node))
+        if (s->dir >= 0 && matches_node(g->q, node))
             add_file(g, s->dir, path, node);
     }
 }
 
-static void gather_lines(struct gathering *g, const struct shown *s)
+static void add_lines(struct log_reading *g, const struct shown *s)
 {
     if (s->is_live)
-        add_live(g, s);
+        add_live_logs(g, s);
     else
-        add_all(g, s);
+        add_logs(g, s);
 }
 
-static bool is_place(const char *after)
+static bool is_after(const char *after)
 {
     const char *number = strchr(after, ':');
 
@@ -197,17 +199,17 @@ static bool is_place(const char *after)
 int document_log(json_t **out, const struct shown *s, const struct log_query *q, struct err *e)
 {
     struct log_query bounded = *q;
-    struct gathering g = {.q = &bounded}, counted = {.q = &bounded};
+    struct log_reading g = {.q = &bounded}, counted = {.q = &bounded};
 
-    if (q->after && !is_place(q->after))
+    if (q->after && !is_after(q->after))
         return err_set(e, ERR_USAGE, "after=%.40s is not the \"next\" of an earlier answer", q->after);
     bounded.limit = q->limit > LIMIT_MOST ? LIMIT_MOST : q->limit > 0 ? q->limit : 500;
     if (q->is_tail) {
-        gather_lines(&counted, s);
-        g.fit_skip = counted.fit > bounded.limit ? counted.fit - bounded.limit : 0;
+        add_lines(&counted, s);
+        g.n_skipped = counted.n_matching > bounded.limit ? counted.n_matching - bounded.limit : 0;
     }
     g.lines = json_array();
-    gather_lines(&g, s);
+    add_lines(&g, s);
     *out = json_pack("{s:o, s:o, s:I}", "lines", g.lines, "next",
                      g.is_full && !q->is_tail ? json_string(g.last) : json_null(), "total", (json_int_t)g.n);
     return *out ? 0 : err_set(e, ERR_NOMEM, "no memory for the log");

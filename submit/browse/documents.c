@@ -1,5 +1,7 @@
-/* A job's line and its description, from run.json, which anybody may have written. */
+#include "submit/browse/documents.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,12 +9,84 @@
 #include "shared/base/json.h"
 #include "shared/base/utf8.h"
 #include "shared/job/job_state.h"
-#include "submit/browse/documents.h"
+#include "submit/files/run_file.h"
 #include "submit/files/untrusted_folder.h"
 
 enum { NODES_SHOWN = 4096, SOURCE_MAX = 256 << 10 };
 
-/* The value if it is of that type, else null. */
+int shown_open(struct shown *s, const char *path, struct err *e)
+{
+    *s = (struct shown){.dir = -1, .path = strdup(path)};
+    if (!s->path)
+        return err_set(e, ERR_NOMEM, "no memory for %s", path);
+    if (folder_open(&s->dir, path, e) < 0)
+        return e->code;
+    if (folder_json(&s->run, s->dir, "run.json", RUN_JSON_MAX, e) < 0)
+        return err_at(e, "%s", path);
+    return json_is_object(s->run) ? 0 : err_set(e, ERR_CONFIG, "%s/run.json is no object", path);
+}
+
+void shown_clear(struct shown *s)
+{
+    json_decref(s->run);
+    free(s->path);
+    if (s->dir >= 0)
+        close(s->dir);
+    *s = (struct shown){.dir = -1};
+}
+
+void shown_node_folder(char out[SHOWN_FOLDER], int node, int attempt)
+{
+    snprintf(out, SHOWN_FOLDER, "%d/%d", attempt, node);
+}
+
+void shown_live_folder(char out[SHOWN_FOLDER], const json_t *node)
+{
+    shown_node_folder(out, (int)json_number_at(node, "node", 0), (int)json_number_at(node, "attempt", 1));
+}
+
+static int take_file(const struct shown *s, const char *path, int node,
+                     int (*take)(void *ctx, int fd, int node, struct err *e), void *ctx, struct err *e)
+{
+    uint64_t bytes;
+    int fd;
+    int rc;
+
+    if (folder_file(&fd, &bytes, s->dir, path, e) < 0)
+        return e->code == ERR_NOT_FOUND ? 0 : e->code;
+    rc = take(ctx, fd, node, e);
+    close(fd);
+    return rc;
+}
+
+int shown_each(const struct shown *s, const char *path,
+               int (*take)(void *ctx, int fd, int node, struct err *e), void *ctx, struct err *e)
+{
+    const json_t *nodes = json_object_get(s->run, "nodes"), *o;
+    char folder[SHOWN_FOLDER];
+    char name[128];
+    size_t i;
+
+    if (s->dir < 0)
+        return 0;
+    if (!s->is_live)
+        return take_file(s, path, SHOWN_ALL, take, ctx, e);
+    json_array_foreach(nodes, i, o)
+    {
+        shown_live_folder(folder, o);
+        snprintf(name, sizeof name, "%s/%s", folder, path);
+        if (take_file(s, name, (int)json_number_at(o, "node", 0), take, ctx, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
+const char *shown_text(const json_t *o, const char *key)
+{
+    return json_string_value(json_object_get(o, key));
+}
+
+/* The value if it has that type, else null. */
 static json_t *copy_value(const json_t *o, const char *key, json_type type)
 {
     json_t *v = json_object_get(o, key);
@@ -25,9 +99,9 @@ static json_t *copy_number(const json_t *o, const char *key)
     return json_number_or_null(json_number_at(o, key, NAN));
 }
 
-/* Loss and accuracy on the test set; before the first test, of the last training step; and which of the
- * two. */
-static json_t *metrics(const json_t *mean)
+/* Loss and accuracy on the test set, or before the first evaluation of the last training step; "of":
+ * which. */
+static json_t *metrics_json(const json_t *mean)
 {
     bool is_tested = json_is_number(json_object_get(mean, "eval_loss")) ||
                      json_is_number(json_object_get(mean, "eval_accuracy"));
@@ -45,8 +119,8 @@ static bool is_worker(const json_t *node)
     return json_number_at(node, "node", -1) >= 0;
 }
 
-/* The largest number that a worker has. */
-static double most(const json_t *run, const char *key)
+/* The largest number of a worker. */
+static double largest(const json_t *run, const char *key)
 {
     double v = NAN;
     json_t *node;
@@ -57,7 +131,7 @@ static double most(const json_t *run, const char *key)
     return v;
 }
 
-static double steps_in_all(const json_t *run)
+static double all_steps(const json_t *run)
 {
     const json_t *set = json_object_get(run, "settings");
     const json_t *data = json_object_get(json_object_get(run, "facts"), "data");
@@ -71,13 +145,13 @@ static double steps_in_all(const json_t *run)
     return limit > 0 && !(limit > steps) ? limit : steps;
 }
 
-/* How far it is: as agents say of one that runs, else from the steps that its workers have done. */
-static json_t *progress(const json_t *run)
+/* The progress that agents report of a running job; else computed from the steps of its workers. */
+static json_t *progress_json(const json_t *run)
 {
     const json_t *said = json_object_get(run, "progress");
     const json_t *set = json_object_get(run, "settings");
-    double step = most(run, "steps");
-    double steps = steps_in_all(run);
+    double step = largest(run, "steps");
+    double steps = all_steps(run);
     double epochs = json_number_at(set, "epochs", NAN);
 
     if (json_is_object(said))
@@ -89,7 +163,7 @@ static json_t *progress(const json_t *run)
                      json_number_or_null(steps), "ratio", json_real_or_null(step / steps));
 }
 
-static json_t *eta(const json_t *run, const json_t *how_far, double elapsed)
+static json_t *eta_json(const json_t *run, const json_t *how_far, double elapsed)
 {
     double ratio = json_number_at(how_far, "ratio", 0);
     const char *state = shown_text(run, "state");
@@ -98,7 +172,7 @@ static json_t *eta(const json_t *run, const json_t *how_far, double elapsed)
     return json_real_or_null(runs && ratio > 0 ? elapsed * (1 - ratio) / ratio : NAN);
 }
 
-static json_t *texts(const json_t *list)
+static json_t *texts_json(const json_t *list)
 {
     json_t *out = json_array();
     json_t *v;
@@ -114,9 +188,9 @@ json_t *document_line(const json_t *run, const char *id, const char *folder, boo
     const json_t *mean = json_object_get(run, "mean_over_workers");
     const json_t *comm = json_object_get(run, "comm");
     bool is_executor = json_is_true(json_object_get(set, "executor"));
-    const json_t *trained = is_executor ? NULL : set; /* else of no data set */
-    double elapsed = fmax(most(run, "elapsed_s"), json_number_at(run, "elapsed_s", NAN));
-    json_t *how_far = progress(run);
+    const json_t *trained = is_executor ? NULL : set; /* an executor has no data set and no model */
+    double elapsed = fmax(largest(run, "elapsed_s"), json_number_at(run, "elapsed_s", NAN));
+    json_t *how_far = progress_json(run);
     json_t *line = json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", id, "name",
         copy_value(run, "name", JSON_STRING), "state", copy_value(run, "state", JSON_STRING), "reason",
@@ -130,22 +204,22 @@ json_t *document_line(const json_t *run, const char *id, const char *folder, boo
         json_decref(how_far);
         return NULL;
     }
-    json_object_set_new(line, "eta_s", eta(run, how_far, elapsed));
+    json_object_set_new(line, "eta_s", eta_json(run, how_far, elapsed));
     json_object_set_new(line, "progress", how_far);
-    json_object_set_new(line, "metrics", metrics(mean));
+    json_object_set_new(line, "metrics", metrics_json(mean));
     json_object_set_new(line, "comm",
                         json_pack("{s:o, s:o, s:o}", "sent_bytes", copy_number(comm, "sent_bytes"),
                                   "recv_bytes", copy_number(comm, "recv_bytes"), "raw_bytes",
                                   copy_number(comm, "raw_bytes")));
     json_object_set_new(line, "folder", folder ? json_text(folder, SIZE_MAX) : json_null());
-    json_object_set_new(line, "tags", texts(json_object_get(json_object_get(run, "facts"), "tags")));
+    json_object_set_new(line, "tags", texts_json(json_object_get(json_object_get(run, "facts"), "tags")));
     json_object_set_new(line, "note", copy_value(json_object_get(run, "facts"), "note", JSON_STRING));
     json_object_set_new(line, "can_cancel", json_boolean(can_cancel));
     json_object_set_new(line, "executor", json_boolean(is_executor));
     return line;
 }
 
-static json_t *nodes(const json_t *run)
+static json_t *nodes_json(const json_t *run)
 {
     json_t *out = json_array();
     json_t *node;
@@ -166,7 +240,7 @@ static json_t *nodes(const json_t *run)
     return out;
 }
 
-static json_t *files(const json_t *run)
+static json_t *files_json(const json_t *run)
 {
     json_t *out = json_array();
     json_t *file;
@@ -178,7 +252,7 @@ static json_t *files(const json_t *run)
     return out;
 }
 
-static json_t *times(const json_t *comm)
+static json_t *times_json(const json_t *comm)
 {
     static const char *const keys[] = {"compute_s", "encode_s", "send_s", "wait_s", "decode_s", "apply_s"};
     json_t *out = json_object();
@@ -188,33 +262,34 @@ static json_t *times(const json_t *comm)
     return out;
 }
 
-/* What a reader of the curves should know. */
-static json_t *warnings(const struct shown *s)
+/* The warnings of run.json, and those about what the page shows. */
+static json_t *page_warnings(const struct shown *s)
 {
     const json_t *run = s->run;
     const json_t *set = json_object_get(run, "settings");
     double every = json_number_at(set, "record_every", 1);
     const char *state = shown_text(run, "state");
     enum job_state is;
-    json_t *out = texts(json_object_get(run, "warnings"));
+    json_t *out = texts_json(json_object_get(run, "warnings"));
 
     if (json_is_false(json_object_get(run, "models_agree")) && !json_object_get(run, "warnings"))
         json_array_append_new(out, json_string("The workers' final weights are not equal."));
     if (every > 1)
         json_array_append_new(
-            out, json_sprintf("train.csv has every %.0f. step only: its curves over bytes lack the steps "
-                              "between. Those of eval.csv have all bytes.",
-                              every));
+            out,
+            json_sprintf("train.csv has only every %.0f. step: its curves over bytes lack the bytes of the "
+                         "steps between. The curves of eval.csv have all bytes.",
+                         every));
     if (s->stale.code < 0)
-        json_array_append_new(out, json_sprintf("What is shown may be old: %s.", s->stale.text));
+        json_array_append_new(out, json_sprintf("The page may show old data: %s.", s->stale.text));
     if (state && job_state_parse(&is, state) && job_state_is_terminal(is) &&
         json_is_false(json_object_get(run, "is_complete")))
         json_array_append_new(out, json_string("Some files are missing: the results are not complete."));
     return out;
 }
 
-/* The codec's source, of one file in codec/. */
-static json_t *source(const struct shown *s)
+/* The source of the codec, which is the first .c file in codec/. */
+static json_t *source_json(const struct shown *s)
 {
     json_t *out = NULL;
     struct err ignored;
@@ -257,14 +332,14 @@ json_t *document_job(const struct shown *s, json_t *line)
         return NULL;
     }
     json_object_set_new(o, "job", line);
-    json_object_set_new(o, "nodes", nodes(s->run));
+    json_object_set_new(o, "nodes", nodes_json(s->run));
     json_object_set_new(o, "settings", copy_value(s->run, "settings", JSON_OBJECT));
     json_object_set_new(o, "versions", copy_value(s->run, "versions", JSON_OBJECT));
     json_object_set_new(o, "classes", copy_value(data, "class_names", JSON_ARRAY));
-    json_object_set_new(o, "warnings", warnings(s));
-    json_object_set_new(o, "time", times(comm));
+    json_object_set_new(o, "warnings", page_warnings(s));
+    json_object_set_new(o, "time", times_json(comm));
     json_object_set_new(o, "bound_by", copy_value(comm, "bound", JSON_STRING));
-    json_object_set_new(o, "files", files(s->run));
-    json_object_set_new(o, "codec_source", source(s));
+    json_object_set_new(o, "files", files_json(s->run));
+    json_object_set_new(o, "codec_source", source_json(s));
     return o;
 }

@@ -44,12 +44,12 @@ static int scan_each(const struct shown *s, enum artifact_id file, struct record
 
 enum { SENT, RECEIVED, WAIT, N_TRAFFIC };
 
-/* Who exchanges with whom. */
+/* The traffic between each two nodes. */
 struct peers {
     int nodes[PEERS_MOST];
     size_t n;
     int16_t place[2 * NODE_MOST + 1]; /* of a node, plus NODE_MOST: 1 + its index in `nodes` */
-    double *cells[N_TRAFFIC];         /* (PEERS_MOST, PEERS_MOST), as far as there are nodes */
+    double *cells[N_TRAFFIC];         /* (PEERS_MOST, PEERS_MOST), of which n x n are used */
     bool is_too_large;
 };
 
@@ -146,7 +146,7 @@ int document_peers(json_t **out, const struct shown *s, struct err *e)
     struct record_scan scan = {.columns = columns, .n = 5, .needed = 0x1f, .row = add_traffic, .ctx = p};
     int rc = p ? 0 : err_set(e, ERR_NOMEM, "no memory for the peers");
 
-    for (int i = 0; rc == 0 && i < N_TRAFFIC; i++) /* untouched pages of it take no memory */
+    for (int i = 0; rc == 0 && i < N_TRAFFIC; i++) /* its unused pages take no memory */
         if (!(p->cells[i] = calloc((size_t)PEERS_MOST * PEERS_MOST, sizeof *p->cells[i])))
             rc = err_set(e, ERR_NOMEM, "no memory for the peers");
     if (rc == 0)
@@ -163,8 +163,8 @@ int document_peers(json_t **out, const struct shown *s, struct err *e)
     return rc;
 }
 
-/* How often each value of a codec's occurs. Each of several servers records its part of the same gradient:
- * that counts once, as the first server has it. */
+/* The number of occurrences of each value that a codec records under a name. Each of several servers records
+ * its part of the same gradient, so only the first server's records count. */
 enum { FIRST_SERVER = -2 };
 struct record_histogram {
     const char *name;
@@ -228,9 +228,9 @@ int document_histogram(json_t **out, const struct shown *s, const char *name, st
     return rc;
 }
 
-/* Labels against predictions, of the last evaluation. Each worker tests its model on all samples of the test
- * set, so a sum over workers would count each sample several times: the counts are those of one worker, the
- * first of those that made it. */
+/* The confusion matrix of the last evaluation. Each worker tests its model on all samples of the test set, so
+ * a sum over workers would count each sample several times: the counts are those of the first worker that
+ * made that evaluation. */
 struct confusion {
     double epoch, step, node;
     size_t n;         /* classes that occur */
@@ -255,7 +255,7 @@ static bool read_pair(struct pair *out, const struct record_text *c)
     return true;
 }
 
-/* Workers 0, 1, ... are before servers -2, -3, ... */
+/* The order of nodes: workers 0, 1, ..., then servers -2, -3, ... */
 static bool is_before(double a, double b)
 {
     return (a < 0) != (b < 0) ? a >= 0 : a < 0 ? a > b : a < b;
@@ -286,7 +286,7 @@ static int add_pair(void *ctx, const struct record_text *c, struct err *e)
     m->n = p.label >= m->n ? p.label + 1 : m->n;
     m->n = p.predicted >= m->n ? p.predicted + 1 : m->n;
     m->counts[p.label * CLASSES_MOST + p.predicted] =
-        p.count; /* not added: a second attempt may test again after a step */
+        p.count; /* not added, because a second attempt may repeat an evaluation */
     return 0;
 }
 
@@ -317,7 +317,8 @@ int document_confusion(json_t **out, const struct shown *s, struct err *e)
     struct record_scan scan = {.columns = columns, .n = 6, .needed = 0x3f, .row = find_last, .ctx = &m};
     int rc = m.counts ? 0 : err_set(e, ERR_NOMEM, "no memory for the confusion matrix");
 
-    /* Two passes: one that began anew at each later step could be made to clear the matrix in each row. */
+    /* Two passes, because a single one would clear the matrix at each later step, which a file could have in
+     * each row. */
     if (rc == 0)
         rc = scan_each(s, ARTIFACT_CONFUSION, &scan, e);
     scan.row = add_pair;

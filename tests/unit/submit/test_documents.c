@@ -1,9 +1,8 @@
-#include "submit/browse/shown.h"
+#include "submit/browse/documents.h"
 
 #include <fcntl.h>
 
 #include "shared/base/json.h"
-#include "submit/browse/documents.h"
 #include "tests/unit/unit.h"
 
 /* A file of a node that runs, in the folder of copies. */
