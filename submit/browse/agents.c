@@ -30,30 +30,30 @@ enum {
 
 static const double every_s = 1, every_silent_s = 5, silent_s = 10, prove_every_s = 15;
 
-enum ask { ASK_NOTHING, ASK_AGENT, ASK_JOBS, ASK_ORDER };
+enum agent_call { CALL_NOTHING, CALL_AGENT, CALL_JOBS, CALL_ORDER };
 
-/* Something to ask of one agent for a task: the next part of a node's files, or the node's end. */
+/* A task's requests to the agent of one node: to cancel the node, or for the next parts of its files. */
 struct order {
     bool is_used;
     struct agents_task task;
     size_t agent;
     int node, attempt;
-    int file; /* of a node's: those before are fetched */
+    int file; /* the next file to fetch */
     struct err why;
-    bool is_over;
+    bool is_over; /* `why` is final */
 };
 
 struct watched_agent {
     struct job_node node;
-    enum ask ask;
-    double asked_at, due_at;
-    bool is_up, is_known; /* known: it has answered, or failed to */
-    uint64_t version;     /* of what it has said, or why it has not */
+    enum agent_call call; /* in progress */
+    double called_at, due_at;
+    bool is_up, is_known; /* known: it has listed its jobs, or failed to */
+    uint64_t version;     /* of its answers and failures */
     char message[sizeof(struct err)];
     double slots;
-    bool has_answered,
-        only_shows; /* of GET /v1/agent: it was answered, or refused; the token's scope is read */
-    json_t *list;   /* its answer to GET /v1/jobs; NULL: none */
+    bool has_answered; /* GET /v1/agent was answered or refused */
+    bool is_read_only; /* the scope of the token is read */
+    json_t *list;      /* its answer to GET /v1/jobs; NULL: none */
     struct order *order;
     int fd; /* the file that a part is appended to; -1 */
     off_t had;
@@ -71,8 +71,8 @@ struct agents {
     struct job_files copies;
 };
 
-/* The message without the number of a node, which agents have in jobs only. */
-static void fail(struct watched_agent *g, const struct err *e)
+/* Notes a failure of the agent. The message is without the number of a node, which only a job has. */
+static void note_failure(struct watched_agent *g, const struct err *e)
 {
     const char *after = strncmp(e->text, "node(", 5) == 0 ? strstr(e->text, "): ") : NULL;
 
@@ -101,8 +101,8 @@ static void prepare_agent(struct watched_agent *g, const struct listed_agent *w,
     progress_view_init(&g->node.view.progress);
     snprintf(g->node.label, sizeof g->node.label, "agent %s", w->address);
     if (node_find_access(&g->node, &o->credentials, &e) < 0) {
-        fail(g, &e);
-        g->due_at = HUGE_VAL; /* asking would not help */
+        note_failure(g, &e);
+        g->due_at = HUGE_VAL; /* no request would succeed */
     }
 }
 
@@ -128,9 +128,9 @@ int agents_open(struct agents **out, const struct options *o, struct err *e)
     return 0;
 }
 
-/* All agents that must prove that they know the token do so at once, and not often, as this call waits for
- * silent ones. */
-static void prove(struct agents *a)
+/* Lets all agents that must prove that they know the token do so at once; seldom, because this call waits for
+ * agents that do not answer. */
+static void prove_agents(struct agents *a)
 {
     struct err ignored;
 
@@ -142,7 +142,7 @@ static void prove(struct agents *a)
         struct watched_agent *g = &a->all[i];
 
         if (node_must_prove(&g->node) && g->node.call.err.code)
-            fail(g, &g->node.call.err);
+            note_failure(g, &g->node.call.err);
     }
 }
 
@@ -164,13 +164,13 @@ void agents_close(struct agents *a)
     free(a);
 }
 
-/* The name of a node's file here; the log comes after the records. */
+/* The name of the copy of a node's file; the log comes after the records. */
 static const char *file_name(int file)
 {
     return file < N_RECORD_FILES ? artifacts[file].path : artifact_name(ARTIFACT_LOG);
 }
 
-/* Opens the copy of the file that is next; one that is full keeps back no other one. */
+/* Opens the copy of the next file, but skips copies that have their largest size. */
 static int open_copy(struct agents *a, struct watched_agent *g, struct order *w, struct err *e)
 {
     for (; w->file < N_COPIED; w->file++) {
@@ -192,7 +192,7 @@ static void set_key(const struct agents *a, struct job_node *n, const struct ord
         job_keys_of_agent(n->job_key, a->secret, w->task.id, w->node);
 }
 
-static int ask_order(struct agents *a, struct watched_agent *g, struct err *e)
+static int call_order(struct agents *a, struct watched_agent *g, struct err *e)
 {
     static const char reason[] = "{\"reason\":\"cancelled in the browser\"}";
     struct order *w = g->order;
@@ -229,8 +229,8 @@ static void end_order(struct watched_agent *g, const struct err *why)
     g->order = NULL;
 }
 
-/* A part of a file has come: the next one, or the next file. Where half a part cannot be taken back, it ends
- * in a row that is read as damaged. */
+/* Ends the download of a part of a file; the order goes on with the next part or the next file. An incomplete
+ * part is removed from the copy; if that fails, its last row is malformed, and readers skip it. */
 static void take_part(struct agents *a, struct watched_agent *g, bool is_good)
 {
     struct order *w = g->order;
@@ -258,7 +258,7 @@ static void take_agent(struct watched_agent *g)
         return;
     g->version++;
     g->slots = fmin(json_number_at(o, "slots", NAN), 1e6);
-    g->only_shows = strcmp(json_text_at(json_object_get(o, "you"), "scope"), "read") == 0;
+    g->is_read_only = strcmp(json_text_at(json_object_get(o, "you"), "scope"), "read") == 0;
     json_decref(o);
 }
 
@@ -274,14 +274,14 @@ static int take_jobs(struct watched_agent *g, struct err *e)
     g->list = o;
     g->is_known = g->is_up = true;
     g->message[0] = '\0';
-    g->due_at = g->asked_at + every_s;
+    g->due_at = g->called_at + every_s;
     return 0;
 }
 
-/* Whether the answer says nothing of the agent as such, only of the job that was asked for. */
+/* Does the failure concern only the job of the request, not the agent? */
 static bool is_about_job(const struct watched_agent *g)
 {
-    return g->ask == ASK_ORDER && !g->node.call.err.code && g->node.call.status < 500;
+    return g->call == CALL_ORDER && !g->node.call.err.code && g->node.call.status < 500;
 }
 
 static void take_answer(struct agents *a, struct watched_agent *g)
@@ -289,52 +289,52 @@ static void take_answer(struct agents *a, struct watched_agent *g)
     struct err e = {0};
     int rc = node_answer(&g->node, &e);
 
-    g->has_answered |= g->ask == ASK_AGENT;
-    if (rc == 0 && g->ask == ASK_AGENT)
+    g->has_answered |= g->call == CALL_AGENT;
+    if (rc == 0 && g->call == CALL_AGENT)
         take_agent(g);
-    else if (rc == 0 && g->ask == ASK_JOBS)
+    else if (rc == 0 && g->call == CALL_JOBS)
         rc = take_jobs(g, &e);
-    else if (g->ask == ASK_ORDER && g->fd >= 0)
+    else if (g->call == CALL_ORDER && g->fd >= 0)
         take_part(a, g, rc == 0);
-    else if (g->ask == ASK_ORDER)
+    else if (g->call == CALL_ORDER)
         end_order(g, rc < 0 ? &e : NULL);
     if (rc < 0 && !is_about_job(g))
-        fail(g, &e);
+        note_failure(g, &e);
 }
 
-static int ask_jobs(struct agents *a, struct job_node *n, struct err *e)
+static int call_jobs(struct agents *a, struct job_node *n, struct err *e)
 {
     if (node_ask(a->http, n, "GET", NULL, 0, e, "/v1/jobs?limit=%d", JOBS_LISTED) < 0)
         return e->code;
-    n->call.max_reply = LIST_MAX; /* each has the list of its nodes */
+    n->call.max_reply = LIST_MAX; /* each job has the list of its nodes */
     return 0;
 }
 
-static void start_call(struct agents *a, struct watched_agent *g, enum ask what)
+static void start_call(struct agents *a, struct watched_agent *g, enum agent_call what)
 {
     struct job_node *n = &g->node;
     struct err e = {0};
     int rc;
 
-    g->ask = what;
-    g->asked_at = clock_now();
+    g->call = what;
+    g->called_at = clock_now();
     n->attempt = 0;
     n->job_key[0] = '\0';
-    if (what == ASK_AGENT)
+    if (what == CALL_AGENT)
         rc = node_ask(a->http, n, "GET", NULL, 0, &e, "/v1/agent");
-    else if (what == ASK_JOBS)
-        rc = ask_jobs(a, n, &e);
+    else if (what == CALL_JOBS)
+        rc = call_jobs(a, n, &e);
     else
-        rc = ask_order(a, g, &e);
+        rc = call_order(a, g, &e);
     if (rc == 0)
         return;
-    g->ask = ASK_NOTHING;
+    g->call = CALL_NOTHING;
     end_order(g, &e);
-    if (what != ASK_ORDER) /* it may be this machine's disk */
-        fail(g, &e);
+    if (what != CALL_ORDER) /* an order may fail for a full disk here */
+        note_failure(g, &e);
 }
 
-/* Orders to an agent that does not answer are over. */
+/* Ends all orders for an agent that does not answer. */
 static void refuse_orders(struct agents *a, size_t agent)
 {
     struct order *w;
@@ -347,47 +347,47 @@ static void refuse_orders(struct agents *a, size_t agent)
     }
 }
 
-static void drive(struct agents *a, size_t i)
+static void drive_agent(struct agents *a, size_t i)
 {
     struct watched_agent *g = &a->all[i];
     double now = clock_now();
     struct err e;
 
     if (node_must_prove(&g->node))
-        return; /* nothing is sent to it until it has */
-    if (g->ask != ASK_NOTHING && g->node.call.busy && now < g->asked_at + silent_s)
+        return; /* no request is sent to an agent that has not proved itself */
+    if (g->call != CALL_NOTHING && g->node.call.busy && now < g->called_at + silent_s)
         return;
-    if (g->ask != ASK_NOTHING && g->node.call.busy) {
+    if (g->call != CALL_NOTHING && g->node.call.busy) {
         err_set(&e, ERR_UNREACHABLE, "%s does not answer (for %g s)", g->node.label, silent_s);
         http_clear(a->http, &g->node.call);
         if (g->fd >= 0)
             take_part(a, g, false);
         end_order(g, &e);
-        fail(g, &e);
-        g->ask = ASK_NOTHING;
-    } else if (g->ask != ASK_NOTHING) {
+        note_failure(g, &e);
+        g->call = CALL_NOTHING;
+    } else if (g->call != CALL_NOTHING) {
         take_answer(a, g);
-        if (g->ask == ASK_JOBS && g->is_up && isnan(g->slots)) {
-            start_call(a, g, ASK_AGENT);
+        if (g->call == CALL_JOBS && g->is_up && isnan(g->slots)) {
+            start_call(a, g, CALL_AGENT);
             return;
         }
-        g->ask = ASK_NOTHING;
+        g->call = CALL_NOTHING;
     }
     if (g->is_known && !g->is_up)
         refuse_orders(a, i);
     g->order = g->is_up ? next_order(a, i) : NULL;
     if (g->order)
-        start_call(a, g, ASK_ORDER);
+        start_call(a, g, CALL_ORDER);
     else if (now >= g->due_at)
-        start_call(a, g, ASK_JOBS);
+        start_call(a, g, CALL_JOBS);
 }
 
 void agents_poll(struct agents *a, double timeout_s)
 {
-    prove(a);
+    prove_agents(a);
     job_files_drop_unused(&a->copies, clock_now());
     for (size_t i = 0; i < a->n; i++)
-        drive(a, i);
+        drive_agent(a, i);
     http_poll(a->http, timeout_s);
 }
 
@@ -427,9 +427,9 @@ json_t *agents_json(const struct agents *a)
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:o, s:o, s:o}", "address", g->node.at.address, "state",
                             g->is_up ? "up" : "unreachable", "message",
-                            json_text(g->is_known ? g->message : "it was not asked yet", 1024), "slots",
-                            isnan(g->slots) ? json_null() : json_integer((json_int_t)g->slots), "slots_used",
-                            g->is_up ? json_integer((json_int_t)slots_used(g)) : json_null()));
+                            json_text(g->is_known ? g->message : "no request was sent to it yet", 1024),
+                            "slots", isnan(g->slots) ? json_null() : json_integer((json_int_t)g->slots),
+                            "slots_used", g->is_up ? json_integer((json_int_t)slots_used(g)) : json_null()));
     }
     return list;
 }
@@ -442,9 +442,9 @@ bool agents_have_answered(const struct agents *a)
     return true;
 }
 
-bool agents_only_show(const struct agents *a, size_t agent)
+bool agents_is_read_only(const struct agents *a, size_t agent)
 {
-    return a->all[agent].only_shows;
+    return a->all[agent].is_read_only;
 }
 
 int agents_jobs(struct live_jobs *out, const struct agents *a, struct err *e)
@@ -463,11 +463,10 @@ int agents_begin(struct agents *a, const struct live_job *j, bool is_cancel, str
 
     for (size_t i = 0; i < N_ORDERS; i++)
         free += !a->orders[i].is_used;
-    if (free < j->n) /* the job's other nodes would be left out, and nobody would be told */
+    if (free < j->n) /* a part of the nodes would be left out silently */
         return err_set(e, ERR_REFUSED,
-                       "%zu nodes are too many to ask at once: %zu requests wait for agents, of at "
-                       "most %d",
-                       j->n, N_ORDERS - free, N_ORDERS);
+                       "%zu nodes are too many at once: %zu requests wait for agents, of at most %d", j->n,
+                       N_ORDERS - free, N_ORDERS);
     for (size_t i = 0; at < j->n; i++) {
         struct order *w = &a->orders[i];
 
@@ -489,7 +488,7 @@ static bool is_same(const struct agents_task *x, const struct agents_task *y)
     return x->is_cancel == y->is_cancel && strcmp(x->id, y->id) == 0;
 }
 
-/* The first task whose orders are all over; they are free again. */
+/* Frees the orders of the task. */
 bool agents_next_done(struct agents *a, struct agents_task *out, struct err *why)
 {
     for (size_t i = 0; i < N_ORDERS; i++) {

@@ -1,6 +1,6 @@
-/* agents -- asks the agents of the list again and again, all at once and each with a limit of time: which
- * jobs they have, and, of jobs that somebody looks at, what their nodes' files have got since. Silent
- * agents are named with the reason, and hold up nothing. */
+/* agents -- polls the agents of worker.json, all at once and each with a timeout: for their jobs, and, for a
+ * job that the page shows, for the new parts of its nodes' files. An agent that does not answer is listed
+ * with the reason and does not delay the others. */
 #ifndef PSGD_BROWSE_AGENTS_H
 #define PSGD_BROWSE_AGENTS_H
 
@@ -9,35 +9,37 @@
 
 struct agents;
 
-/* Reads the list of agents; a missing worker.json that is not named is none. ERR_*: the list is invalid. */
+/* Reads the list of agents. A missing worker.json is an empty list, unless the user named it. ERR_*: the list
+ * is invalid. */
 int agents_open(struct agents **out, const struct options *o, struct err *e);
 void agents_close(struct agents *a);
 
-/* Asks what is due, and waits for an event, a signal, or timeout_s. */
+/* Sends the requests that are due, and waits for an event, a signal, or timeout_s. */
 void agents_poll(struct agents *a, double timeout_s);
 
-/* A higher one whenever what follows may be another one. */
+/* Increases whenever agents_json() or agents_jobs() may have changed. */
 uint64_t agents_version(const struct agents *a);
 /* [{"address", "state", "message", "slots", "slots_used"}] */
 json_t *agents_json(const struct agents *a);
 /* The jobs that the agents have listed; valid until the next agents_poll. ERR_NOMEM. */
 int agents_jobs(struct live_jobs *out, const struct agents *a, struct err *e);
 
-/* Whether all agents have said which jobs they have, and what the token may do there, or why not. */
+/* Has each agent listed its jobs and the scope of the token, or failed to? */
 bool agents_have_answered(const struct agents *a);
-/* Whether the token that is used there has scope read: it shows jobs, and allows nothing else. */
-bool agents_only_show(const struct agents *a, size_t agent);
+/* Has the token for this agent only the scope read, which shows jobs and does not change them? */
+bool agents_is_read_only(const struct agents *a, size_t agent);
 
-/* Begins to fetch a job's files, into the folder of that name; or to cancel the job. Tells `done` when all
- * agents have answered, or none can: why not, or a code of 0. ERR_REFUSED: too many requests wait for agents;
- * the job's have not begun. */
+/* Fetching the files of a job into agents_folder(), or cancelling the job. */
 struct agents_task {
     char id[LISTED_ID];
     bool is_cancel;
 };
+/* Begins a task. ERR_REFUSED: too many requests wait for agents; then none of this task was begun. */
 int agents_begin(struct agents *a, const struct live_job *j, bool is_cancel, struct err *e);
+/* Takes a task for which all agents have answered or failed. `why`: the first failure, or code 0. False: no
+ * task has ended. */
 bool agents_next_done(struct agents *a, struct agents_task *out, struct err *why);
-/* The folder with the copies of a job's files; false: there is none yet. */
+/* out: the folder with the copies of a job's files. False: there is none yet. */
 bool agents_folder(char *out, size_t size, const struct agents *a, const char *id);
 
 #endif

@@ -21,28 +21,30 @@
 
 enum { FETCHED = 64 };
 
-static const double look_s = 1, scan_s = 2, fresh_s = 0.7, wait_s = 0.05;
+/* Seconds from one update of the list to the next, from one scan of folders to the next, in which fetched
+ * files count as up to date, and in one wait for agents. */
+static const double update_s = 1, scan_s = 2, fresh_s = 0.7, wait_s = 0.05;
 
 struct browser {
     struct result_list results;
     struct agents *agents;
     struct job_list *job_list;
     struct server *server;
-    struct live_jobs live; /* as of the last look */
-    json_t *known;         /* {id: what the index has} */
+    struct live_jobs live; /* as of the last update */
+    json_t *known;         /* {id: its record in the index of jobs} */
     struct {
         char id[LISTED_ID];
         double at;
-        struct err why; /* they are not complete */
-    } fetched[FETCHED]; /* the files of a job, lately */
+        struct err why; /* code 0: all files were fetched */
+    } fetched[FETCHED]; /* the last fetches of a job's files */
     size_t n_fetched;
-    double look_at, scan_at;
-    uint64_t looked_agents, looked_results; /* their versions at the last look */
-    bool must_look;
+    double update_at, scan_at;
+    uint64_t agents_version, results_version; /* at the last update */
+    bool must_update;
 };
 
-/* What was recorded here of a job when it was submitted; NULL: it was not submitted from here, or job_submit
- * has not recorded it yet, which it does after the agents have the job. */
+/* The record of a job in this user's index. NULL: another user submitted it, or job_submit has not written
+ * the record yet: it does so after the agents have the job. */
 static const json_t *known_of(struct browser *b, const char *id)
 {
     json_t *known = json_object_get(b->known, id);
@@ -77,8 +79,9 @@ static int put_live(struct listed_job *out, struct browser *b, const struct live
     return out->run && out->line ? 0 : no_memory(e);
 }
 
-/* Of a job that has not ended in its folder, and which no agent lists: how old its state is, and why. */
-static json_t *explain_silence(const struct browser *b, const json_t *line)
+/* The line of a job that has not ended by its folder and that no agent lists, with a message that its state
+ * may be old, and why. */
+static json_t *explain_old_state(const struct browser *b, const json_t *line)
 {
     json_t *out = json_deep_copy(line), *agents = agents_json(b->agents), *agent;
     const char *why = NULL;
@@ -93,7 +96,7 @@ static json_t *explain_silence(const struct browser *b, const json_t *line)
     }
     json_object_set_new(
         out, "message",
-        json_sprintf("as last recorded here: %s", why ? why : "no agent of worker.json has the job"));
+        json_sprintf("the last recorded state: %s", why ? why : "no agent of worker.json has the job"));
     json_decref(agents);
     return out;
 }
@@ -103,12 +106,12 @@ static int put_result(struct listed_job *out, const struct browser *b, const str
 {
     *out = (struct listed_job){.folder = strdup(result->folder),
                                .line = result->is_settled ? json_incref(result->line)
-                                                          : explain_silence(b, result->line)};
+                                                          : explain_old_state(b, result->line)};
     snprintf(out->id, sizeof out->id, "%s", result->id);
     return out->folder && out->line ? 0 : no_memory(e);
 }
 
-/* Newest first. */
+/* The newest job comes first. */
 static int compare_jobs(const void *a, const void *b)
 {
     const struct listed_job *x = a, *y = b;
@@ -118,7 +121,7 @@ static int compare_jobs(const void *a, const void *b)
     return order ? order : strcmp(y->id, x->id);
 }
 
-/* A job that is in a folder and on agents is shown once: by the folder, if that has its end. */
+/* A job in a folder and on agents is listed once: from the folder, if that has the job's end. */
 static int put_jobs(struct listed_job *jobs, size_t *n, struct browser *b, struct err *e)
 {
     for (size_t i = 0; i < b->live.n; i++) {
@@ -142,7 +145,7 @@ static int put_jobs(struct listed_job *jobs, size_t *n, struct browser *b, struc
     return 0;
 }
 
-static int look_for_jobs(struct browser *b, struct err *e)
+static int update_list(struct browser *b, struct err *e)
 {
     struct listed_job *jobs;
     size_t n = 0;
@@ -162,8 +165,8 @@ static int look_for_jobs(struct browser *b, struct err *e)
     return 0;
 }
 
-/* Whether a job's files are as of now: several documents of one job are asked for at once. `e`: what became
- * of fetching them. */
+/* Were a job's files fetched within fresh_s? The browser requests several documents of one job at once. `e`:
+ * the result of that fetch. */
 static bool is_fresh(const struct browser *b, const char *id, struct err *e)
 {
     for (size_t i = 0; i < FETCHED; i++) {
@@ -185,7 +188,7 @@ static void take_requests(struct browser *b)
         struct err e = {0};
 
         if (!j)
-            err_set(&e, ERR_CONFLICT, "%s is on no agent that answers", id);
+            err_set(&e, ERR_CONFLICT, "no agent that answers has %s", id);
         if (!j || (what == JOB_REQUEST_FETCH && is_fresh(b, id, &e)) ||
             agents_begin(b->agents, j, what == JOB_REQUEST_CANCEL, &e) < 0)
             job_list_request_done(b->job_list, what, id, &e);
@@ -205,14 +208,14 @@ static void take_done(struct browser *b)
             b->fetched[i].at = clock_now();
             b->fetched[i].why = why;
         }
-        b->must_look = true; /* its folder is there now; or its state has changed */
+        b->must_update = true; /* the job has a folder now, or another state */
         job_list_request_done(b->job_list, task.is_cancel ? JOB_REQUEST_CANCEL : JOB_REQUEST_FETCH, task.id,
                               &why);
     }
 }
 
-/* When what was begun at `since` may be done again: after `pause_s`, and so that it takes at most a twentieth
- * of the time of a processor, whatever there is to do. */
+/* The time of the next run of work that began at `since`: after `pause_s`, and late enough that the work
+ * takes at most a twentieth of a processor's time. */
 static double next_start(double since, double pause_s)
 {
     double now = clock_now();
@@ -220,22 +223,22 @@ static double next_start(double since, double pause_s)
     return now + fmax(pause_s, 19 * (now - since));
 }
 
-/* Whether there may be something new. */
+/* Is an update due? */
 static bool is_due(struct browser *b)
 {
     uint64_t agents = agents_version(b->agents);
-    bool is_new = b->must_look || b->looked_agents != agents || b->looked_results != b->results.version;
+    bool is_new = b->must_update || b->agents_version != agents || b->results_version != b->results.version;
 
-    if (!is_new || (!b->must_look && clock_now() < b->look_at))
+    if (!is_new || (!b->must_update && clock_now() < b->update_at))
         return false;
-    b->must_look = false;
-    b->looked_agents = agents;
-    b->looked_results = b->results.version;
+    b->must_update = false;
+    b->agents_version = agents;
+    b->results_version = b->results.version;
     return true;
 }
 
-/* Scans and looks when it is time. */
-static int keep_up(struct browser *b, struct err *e)
+/* Scans folders and updates the list when these are due. */
+static int scan_and_update(struct browser *b, struct err *e)
 {
     double since = clock_now();
 
@@ -247,16 +250,16 @@ static int keep_up(struct browser *b, struct err *e)
     if (!is_due(b))
         return 0;
     since = clock_now();
-    if (look_for_jobs(b, e) < 0)
+    if (update_list(b, e) < 0)
         return e->code;
-    b->look_at = next_start(since, look_s);
+    b->update_at = next_start(since, update_s);
     return 0;
 }
 
 static int serve(struct browser *b, struct err *e)
 {
     while (!interrupt_signal()) {
-        if (keep_up(b, e) < 0)
+        if (scan_and_update(b, e) < 0)
             return e->code;
         take_requests(b);
         agents_poll(b->agents, wait_s);
@@ -265,7 +268,7 @@ static int serve(struct browser *b, struct err *e)
     return 0;
 }
 
-/* Starts the browser of a desktop, in a session of its own: Ctrl-C here is not meant for it, and it stays. */
+/* Starts the desktop's browser, in a session of its own, so that Ctrl-C does not end it too. */
 static void open_browser(const struct server *s)
 {
     const char *named = getenv("BROWSER");
@@ -296,7 +299,7 @@ static int open_all(struct browser *b, const struct options *o, const char *dir,
         return err_set(e, ERR_USAGE, "%.100s...: the path is too long", dir);
     b->known = json_object();
     b->job_list = job_list_new();
-    b->must_look = true;
+    b->must_update = true;
     if (!b->known || !b->job_list)
         return no_memory(e);
     if (agents_open(&b->agents, o, e) < 0 || server_open(&b->server, b->job_list, o->port, e) < 0)
@@ -319,15 +322,15 @@ int browse(const struct options *o, const char *dir, struct err *e)
     int rc = b ? open_all(b, o, dir, e) : no_memory(e);
 
     if (rc == 0)
-        rc = keep_up(b, e); /* the first browser sees what is there */
+        rc = scan_and_update(b, e); /* so that the first page has all jobs in folders */
     if (rc == 0) {
         print_url(o, server_url(b->server));
         console_info("The page shows the jobs of %s and of the agents in %s. Ctrl-C ends it.", dir,
                      o->worker_hosts[0] ? "the list of hosts" : o->workers);
         if (b->results.n == 0 && b->live.n == 0)
             console_info(
-                "There are no results in %s yet, so the page is empty at first: results of job_submit "
-                "are in the folder of -o, else in logs/; job_submit browse DIR shows those.",
+                "There are no results in %s yet, so the page is empty at first. job_submit writes results to "
+                "the folder of -o, else below logs/; job_submit browse DIR shows the results in DIR.",
                 dir);
         if (!o->no_open)
             open_browser(b->server);

@@ -1,10 +1,10 @@
-/* browse -- the page with all jobs: those of result folders, and those that agents have. */
+/* browse -- `job_submit browse`: serves the page with the jobs in result folders and on agents. */
 #ifndef PSGD_BROWSE_BROWSE_H
 #define PSGD_BROWSE_BROWSE_H
 
 #include "submit/options/submit_options.h"
 
-/* Serves the page until a signal; `dir`: the folder of results, or of many. */
+/* Serves the page until a signal. `dir`: a folder of results, or a folder with such folders. */
 int browse(const struct options *o, const char *dir, struct err *e);
 
 #endif

@@ -148,16 +148,16 @@ static double all_steps(const json_t *run)
 /* The progress that agents report of a running job; else computed from the steps of its workers. */
 static json_t *progress_json(const json_t *run)
 {
-    const json_t *said = json_object_get(run, "progress");
+    const json_t *report = json_object_get(run, "progress");
     const json_t *set = json_object_get(run, "settings");
     double step = largest(run, "steps");
     double steps = all_steps(run);
     double epochs = json_number_at(set, "epochs", NAN);
 
-    if (json_is_object(said))
-        return json_pack("{s:o, s:o, s:o, s:o, s:o}", "epoch", copy_number(said, "epoch"), "epochs",
-                         copy_number(said, "epochs"), "step", copy_number(said, "step"), "steps",
-                         copy_number(said, "steps"), "ratio", copy_number(said, "ratio"));
+    if (json_is_object(report))
+        return json_pack("{s:o, s:o, s:o, s:o, s:o}", "epoch", copy_number(report, "epoch"), "epochs",
+                         copy_number(report, "epochs"), "step", copy_number(report, "step"), "steps",
+                         copy_number(report, "steps"), "ratio", copy_number(report, "ratio"));
     return json_pack("{s:o, s:o, s:o, s:o, s:o}", "epoch", json_number_or_null(ceil(step / steps * epochs)),
                      "epochs", json_number_or_null(epochs), "step", json_number_or_null(step), "steps",
                      json_number_or_null(steps), "ratio", json_real_or_null(step / steps));

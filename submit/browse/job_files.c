@@ -32,7 +32,7 @@ static struct copied *find_copied(struct job_files *c, const char *id)
     return NULL;
 }
 
-static void drop(struct job_files *c, struct copied *j)
+static void drop_copies(struct job_files *c, struct copied *j)
 {
     char path[PATH_MAX];
     struct err ignored;
@@ -42,15 +42,15 @@ static void drop(struct job_files *c, struct copied *j)
     *j = (struct copied){.bytes = 0};
 }
 
-/* The job, other than `except`, whose files nobody has looked at for the longest time; NULL: no other job. */
-static struct copied *oldest(struct job_files *c, const struct copied *except)
+/* The job, other than `except`, whose last use is longest ago; NULL: there is no other job. */
+static struct copied *find_oldest(struct job_files *c, const struct copied *except)
 {
     struct copied *out = NULL;
 
     for (size_t i = 0; i < JOB_FILES_JOBS; i++) {
         struct copied *j = &c->jobs[i];
 
-        if (j != except && j->id[0] && (!out || j->looked_at < out->looked_at))
+        if (j != except && j->id[0] && (!out || j->used_at < out->used_at))
             out = j;
     }
     return out;
@@ -63,11 +63,11 @@ static struct copied *take_place(struct job_files *c, const char *id)
     if (!j)
         j = find_copied(c, "");
     if (!j) {
-        j = oldest(c, NULL);
-        drop(c, j);
+        j = find_oldest(c, NULL);
+        drop_copies(c, j);
     }
     snprintf(j->id, sizeof j->id, "%s", id);
-    j->looked_at = clock_now();
+    j->used_at = clock_now();
     return j;
 }
 
@@ -83,12 +83,12 @@ static uint64_t bytes_of_all(const struct job_files *c)
 static int make_room(struct job_files *c, const struct copied *of, struct err *e)
 {
     while (bytes_of_all(c) >= c->all_most) {
-        struct copied *other = oldest(c, of);
+        struct copied *other = find_oldest(c, of);
 
         if (!other)
-            return err_set(e, ERR_NOSPACE, "the job's files are shown up to %llu MiB in all",
+            return err_set(e, ERR_NOSPACE, "of the job's files the first %llu MiB in all are shown",
                            (unsigned long long)c->all_most >> 20);
-        drop(c, other);
+        drop_copies(c, other);
     }
     return 0;
 }
@@ -116,7 +116,7 @@ int job_files_append(int *fd, off_t *had, struct job_files *c, const char *id, i
     if (fstat(*fd, &st) < 0)
         err_errno(e, ERR_IO, "%s", path);
     else if ((uint64_t)st.st_size >= c->file_most)
-        err_set(e, ERR_NOSPACE, "%s of node %d is shown up to its first %llu MiB while the job runs", file,
+        err_set(e, ERR_NOSPACE, "of %s of node %d the first %llu MiB are shown while the job runs", file,
                 node, (unsigned long long)c->file_most >> 20);
     else {
         *had = st.st_size;
@@ -129,7 +129,7 @@ int job_files_append(int *fd, off_t *had, struct job_files *c, const char *id, i
 
 void job_files_count(struct job_files *c, const char *id, off_t appended)
 {
-    struct copied *j = find_copied(c, id); /* another job's files may have needed its room meanwhile */
+    struct copied *j = find_copied(c, id); /* NULL: its copies were removed for those of another job */
 
     if (j && appended > 0)
         j->bytes += (uint64_t)appended;
@@ -138,8 +138,8 @@ void job_files_count(struct job_files *c, const char *id, off_t appended)
 void job_files_drop_unused(struct job_files *c, double now)
 {
     for (size_t i = 0; i < JOB_FILES_JOBS; i++)
-        if (c->jobs[i].id[0] && now > c->jobs[i].looked_at + kept_s)
-            drop(c, &c->jobs[i]);
+        if (c->jobs[i].id[0] && now > c->jobs[i].used_at + kept_s)
+            drop_copies(c, &c->jobs[i]);
 }
 
 bool job_files_folder(char *out, size_t size, const struct job_files *c, const char *id)

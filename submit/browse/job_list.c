@@ -23,13 +23,13 @@ struct job_request {
 
 struct job_list {
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* of anything here; on the monotonic clock */
+    pthread_cond_t changed; /* any member has changed; on the monotonic clock */
     bool is_closed;
     struct listed_job *jobs;
     size_t n;
     json_t *agents;
     uint64_t version; /* of jobs and agents */
-    uint64_t whole;   /* that since which there are the same jobs in the same order */
+    uint64_t whole;   /* the version since which the list has had the same jobs in the same order */
     struct recorded {
         char id[LISTED_ID];
         uint64_t rows;
@@ -94,8 +94,8 @@ static void put_json(FILE *out, const json_t *v)
     free(text);
 }
 
-/* With the lock held: the list, with the lines that have changed after a version; 0: all. No line is shared
- * with another thread, as counts of references may not be atomic. */
+/* With the lock held: writes the list with the lines that have changed after a version; 0: all. It is written
+ * as text, because no line may be shared with another thread: the counts of references are not atomic. */
 static void write_list(FILE *out, const struct job_list *s, uint64_t after)
 {
     const char *comma = "";
@@ -123,8 +123,8 @@ static bool are_same_jobs(const struct job_list *s, const struct listed_job *job
     return true;
 }
 
-/* With the lock held: what is new of the jobs and agents that come. */
-static void note_changes(struct job_list *s, struct listed_job *jobs, size_t n, const json_t *agents)
+/* With the lock held: sets the versions of the jobs that replace those of the list. */
+static void set_versions(struct job_list *s, struct listed_job *jobs, size_t n, const json_t *agents)
 {
     bool are_same = are_same_jobs(s, jobs, n);
     bool is_new = !are_same || !json_equal(s->agents, agents);
@@ -160,10 +160,10 @@ void job_list_put(struct job_list *s, struct listed_job *jobs, size_t n, json_t 
     size_t n_old;
 
     pthread_mutex_lock(&s->lock);
-    if (!agents) /* for want of memory: those before */
+    if (!agents) /* no memory: the agents stay as they are */
         agents = json_incref(s->agents);
     note_recorded(s, jobs, n);
-    note_changes(s, jobs, n, agents);
+    set_versions(s, jobs, n, agents);
     old = s->jobs;
     n_old = s->n;
     old_agents = s->agents;
@@ -250,7 +250,8 @@ static struct timespec in_seconds(double timeout_s)
     return t;
 }
 
-/* With the lock held. ERR_TIMEOUT: the request is left to the main thread. */
+/* With the lock held. Hands a request to the main thread and waits for its end. After ERR_TIMEOUT the main
+ * thread goes on with it. */
 static int await_request(struct job_list *s, enum job_request_kind what, const char *id, double timeout_s,
                          struct err *e)
 {
@@ -261,12 +262,12 @@ static int await_request(struct job_list *s, enum job_request_kind what, const c
     for (size_t i = 0; i < REQUESTS_MAX && !w; i++)
         if (s->requests[i].state == WAITS && s->requests[i].what == what &&
             strcmp(s->requests[i].id, id) == 0)
-            w = &s->requests[i]; /* another thread's that is not taken yet is as good */
+            w = &s->requests[i]; /* shared with another thread, because it is not taken yet */
     for (size_t i = 0; i < REQUESTS_MAX && !w; i++)
         if (s->requests[i].state == FREE)
             w = &s->requests[i];
     if (!w)
-        return err_set(e, ERR_REFUSED, "too many requests wait for agents");
+        return err_set(e, ERR_REFUSED, "too many requests wait for agents; try again");
     if (w->state == FREE)
         *w = (struct job_request){.what = what, .state = WAITS};
     snprintf(w->id, sizeof w->id, "%s", id);
@@ -289,7 +290,7 @@ static int no_job(const char *id, struct err *e)
     return err_set(e, ERR_NOT_FOUND, "there is no job %.60s", id);
 }
 
-/* With the lock held: what is needed of a job after it. */
+/* With the lock held: copies the members of a job that are used without the lock. */
 static int copy_job(char **folder, char **run, json_t **line, struct err *stale, struct job_list *s,
                     const char *id, struct err *e)
 {
@@ -356,7 +357,7 @@ int job_list_cancel_job(struct job_list *s, const char *id, struct err *e)
     pthread_mutex_lock(&s->lock);
     j = find_listed(s->jobs, s->n, id);
     rc = !j               ? no_job(id, e)
-         : !j->can_cancel ? err_set(e, ERR_CONFLICT, "%s does not run on an agent that is known here", id)
+         : !j->can_cancel ? err_set(e, ERR_CONFLICT, "no agent of worker.json runs %s", id)
                           : await_request(s, JOB_REQUEST_CANCEL, id, cancel_s, e);
     pthread_mutex_unlock(&s->lock);
     return rc;

@@ -40,7 +40,7 @@ static struct live_job *add_job(struct live_jobs *l, const char *id)
     return &l->jobs[l->n++];
 }
 
-/* The place of a node; a later attempt takes that of an earlier one. NULL: no memory. */
+/* The element of a node, which a later attempt replaces. NULL: no memory. */
 static struct live_node *place_of(struct live_job *j, int node)
 {
     struct live_node *moved;
@@ -56,14 +56,14 @@ static struct live_node *place_of(struct live_job *j, int node)
     return &j->nodes[j->n++];
 }
 
-static enum job_state state_of(const json_t *said)
+static enum job_state state_of(const json_t *report)
 {
     enum job_state s;
 
-    return shown_text(said, "state") && job_state_parse(&s, shown_text(said, "state")) ? s : JOB_PENDING;
+    return shown_text(report, "state") && job_state_parse(&s, shown_text(report, "state")) ? s : JOB_PENDING;
 }
 
-/* An attempt is one of all nodes: what agents still have of an earlier one says nothing of this one. */
+/* All nodes are in one attempt: what agents report of an earlier one is not part of the last. */
 static void drop_earlier_attempts(struct live_job *j)
 {
     int last = 0;
@@ -82,23 +82,23 @@ static void sum_up(struct live_job *j)
     j->is_ended = true;
     j->steps = 0;
     for (size_t i = 0; i < j->n; i++) {
-        double step = json_number_at(json_object_get(j->nodes[i].said, "progress"), "step", 0);
+        double step = json_number_at(json_object_get(j->nodes[i].report, "progress"), "step", 0);
 
-        j->is_ended &= job_state_is_terminal(state_of(j->nodes[i].said));
+        j->is_ended &= job_state_is_terminal(state_of(j->nodes[i].report));
         j->steps += step > 0 && step < 0x1p53 ? (uint64_t)step : 0;
     }
 }
 
 int live_add(struct live_jobs *l, const json_t *answer, size_t agent, const char *address, struct err *e)
 {
-    json_t *said;
+    json_t *report;
     size_t i;
 
-    json_array_foreach(json_object_get(answer, "jobs"), i, said)
+    json_array_foreach(json_object_get(answer, "jobs"), i, report)
     {
-        const char *id = shown_text(said, "id");
-        int node = (int)fmax(fmin(json_number_at(said, "node", 0), LIVE_NODES), -LIVE_NODES);
-        int attempt = (int)fmax(fmin(json_number_at(said, "attempt", 1), 1000), 1);
+        const char *id = shown_text(report, "id");
+        int node = (int)fmax(fmin(json_number_at(report, "node", 0), LIVE_NODES), -LIVE_NODES);
+        int attempt = (int)fmax(fmin(json_number_at(report, "attempt", 1), 1000), 1);
         struct live_job *j;
         struct live_node *n;
 
@@ -110,7 +110,7 @@ int live_add(struct live_jobs *l, const json_t *answer, size_t agent, const char
         if (!n)
             return err_set(e, ERR_NOMEM, "no memory for the agents' jobs");
         if (n->attempt < attempt)
-            *n = (struct live_node){node, attempt, agent, said, address};
+            *n = (struct live_node){node, attempt, agent, report, address};
     }
     for (i = 0; i < l->n; i++) {
         drop_earlier_attempts(&l->jobs[i]);
@@ -119,14 +119,14 @@ int live_add(struct live_jobs *l, const json_t *answer, size_t agent, const char
     return 0;
 }
 
-/* The state of the whole: as far as its last node has come; once all have ended, the worst end. */
+/* The state of the job: the earliest of its nodes' states; when all have ended, the worst end. */
 static enum job_state state_of_all(const struct live_job *j)
 {
     enum job_state going = N_JOB_STATES;
     enum job_state end = JOB_SUCCEEDED;
 
     for (size_t i = 0; i < j->n; i++) {
-        enum job_state s = state_of(j->nodes[i].said);
+        enum job_state s = state_of(j->nodes[i].report);
 
         if (!job_state_is_terminal(s))
             going = s < going ? s : going;
@@ -136,14 +136,14 @@ static enum job_state state_of_all(const struct live_job *j)
     return going < N_JOB_STATES ? going : end;
 }
 
-static double number_in(const json_t *said, const char *object, const char *key)
+static double number_in(const json_t *report, const char *object, const char *key)
 {
-    return json_number_at(json_object_get(said, object), key, NAN);
+    return json_number_at(json_object_get(report, object), key, NAN);
 }
 
-static json_t *text_or_null(const json_t *said, const char *key)
+static json_t *text_or_null(const json_t *report, const char *key)
 {
-    const char *text = shown_text(said, key);
+    const char *text = shown_text(report, key);
 
     return text ? json_text(text, 1024) : json_null();
 }
@@ -153,19 +153,20 @@ static json_t *node_json(const struct live_node *n)
     static const char *const metrics[] = {"loss", "accuracy", "eval_loss", "eval_accuracy"};
     json_t *o = json_pack("{s:i, s:i, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "node", n->node, "attempt",
                           n->attempt, "role", n->node < 0 ? "server" : "worker", "address", n->address,
-                          "state", job_state_name(state_of(n->said)), "reason",
-                          text_or_null(n->said, "reason"), "message", text_or_null(n->said, "message"),
-                          "elapsed_s", json_real_or_null(json_number_at(n->said, "elapsed_s", NAN)), "steps",
-                          json_real_or_null(number_in(n->said, "progress", "step")));
+                          "state", job_state_name(state_of(n->report)), "reason",
+                          text_or_null(n->report, "reason"), "message", text_or_null(n->report, "message"),
+                          "elapsed_s", json_real_or_null(json_number_at(n->report, "elapsed_s", NAN)),
+                          "steps", json_real_or_null(number_in(n->report, "progress", "step")));
 
     for (size_t i = 0; o && i < sizeof metrics / sizeof *metrics; i++)
-        json_object_set_new(o, metrics[i], json_real_or_null(number_in(n->said, "metrics", metrics[i])));
+        json_object_set_new(o, metrics[i], json_real_or_null(number_in(n->report, "metrics", metrics[i])));
     json_object_set_new(
-        o, "comm", json_pack("{s:o}", "wait_s", json_real_or_null(number_in(n->said, "comm", "wait_s"))));
+        o, "comm", json_pack("{s:o}", "wait_s", json_real_or_null(number_in(n->report, "comm", "wait_s"))));
     return o;
 }
 
-/* As run_mean(): what is of a batch counts with its samples. `ratio`: the job's --block-ratio, or "". */
+/* Means as in run.json (mean_of() in run_json.c): a number of a batch is weighted by its samples. `ratio`:
+ * the job's --block-ratio, or "". */
 static json_t *mean_over_workers(const struct live_job *j, const char *ratio)
 {
     static const char *const keys[] = {"loss", "accuracy", "eval_loss", "eval_accuracy"};
@@ -176,7 +177,7 @@ static json_t *mean_over_workers(const struct live_job *j, const char *ratio)
         double sum = 0, n = 0;
 
         for (size_t i = 0; i < j->n; i++) {
-            double v = number_in(j->nodes[i].said, "metrics", keys[k]), weight;
+            double v = number_in(j->nodes[i].report, "metrics", keys[k]), weight;
 
             if (j->nodes[i].node < 0 || !isfinite(v))
                 continue;
@@ -196,8 +197,8 @@ static json_t *comm_of_all(const struct live_job *j)
     for (size_t i = 0; i < j->n; i++) {
         struct comm c = {0};
 
-        comm_update(&c, json_object_get(j->nodes[i].said, "comm"));
-        if (j->nodes[i].node < 0) /* servers only wait */
+        comm_update(&c, json_object_get(j->nodes[i].report, "comm"));
+        if (j->nodes[i].node < 0) /* a server's times are waiting */
             memset(c.seconds, 0, sizeof c.seconds);
         comm_add(&sum, &c);
     }
@@ -212,7 +213,7 @@ static json_t *progress_of_all(const struct live_job *j)
     json_t *o = json_object();
 
     for (size_t i = 0; i < j->n; i++) {
-        const json_t *p = json_object_get(j->nodes[i].said, "progress");
+        const json_t *p = json_object_get(j->nodes[i].report, "progress");
 
         if (j->nodes[i].node >= 0 &&
             (!least || json_number_at(p, "step", 0) < json_number_at(least, "step", 0)))
@@ -223,32 +224,32 @@ static json_t *progress_of_all(const struct live_job *j)
     return o;
 }
 
-/* The reason is that of the node that failed, else of the first node with a message. */
+/* Reason and message of the first node that failed, else of the first node with a message. */
 static void put_reason(json_t *o, const struct live_job *j)
 {
     const json_t *from = NULL;
 
     for (size_t i = 0; i < j->n; i++) {
-        const json_t *said = j->nodes[i].said;
-        bool is_cause = state_of(said) == JOB_FAILED && from && state_of(from) != JOB_FAILED;
+        const json_t *report = j->nodes[i].report;
+        bool is_cause = state_of(report) == JOB_FAILED && from && state_of(from) != JOB_FAILED;
 
-        if (shown_text(said, "message") && (!from || is_cause))
-            from = said;
+        if (shown_text(report, "message") && (!from || is_cause))
+            from = report;
     }
     json_object_set_new(o, "reason", text_or_null(from, "reason"));
     json_object_set_new(o, "message", text_or_null(from, "message"));
 }
 
-/* What agents say suffices for a run.json of a job that was not submitted from here. */
+/* A run.json of a job that another user submitted, from the agents' reports. */
 static json_t *unknown_job(const struct live_job *j)
 {
-    const json_t *said = j->nodes[0].said;
+    const json_t *report = j->nodes[0].report;
 
-    return json_pack("{s:s, s:o, s:o, s:{s:o, s:o, s:b}}", "id", j->id, "name", text_or_null(said, "name"),
-                     "submitted_at", text_or_null(said, "created_at"), "settings", "codec",
-                     text_or_null(said, "codec"), "node_count",
-                     json_real_or_null(json_number_at(said, "node_count", (double)j->n)), "executor",
-                     json_is_true(json_object_get(said, "executor")));
+    return json_pack("{s:s, s:o, s:o, s:{s:o, s:o, s:b}}", "id", j->id, "name", text_or_null(report, "name"),
+                     "submitted_at", text_or_null(report, "created_at"), "settings", "codec",
+                     text_or_null(report, "codec"), "node_count",
+                     json_real_or_null(json_number_at(report, "node_count", (double)j->n)), "executor",
+                     json_is_true(json_object_get(report, "executor")));
 }
 
 static int compare_nodes(const void *a, const void *b)

@@ -1,5 +1,6 @@
-/* live -- jobs on agents: what all agents say of one job, as the run.json that it would have now. Agents are
- * not trusted: only texts, numbers and known states of theirs are taken, each of its type. */
+/* live -- jobs on agents: the reports of all agents on one job, as the run.json that it would have now.
+ * Agents are not trusted: of their reports only texts, numbers and known states are taken, each if it has the
+ * right type. */
 #ifndef PSGD_BROWSE_LIVE_H
 #define PSGD_BROWSE_LIVE_H
 
@@ -14,8 +15,8 @@ enum { LIVE_NODES = 4096 };
 /* A node of a job on an agent. */
 struct live_node {
     int node, attempt;
-    size_t agent; /* its index */
-    json_t *said; /* the agent's `job`; borrowed */
+    size_t agent;   /* its index */
+    json_t *report; /* an element of `jobs` in the agent's answer; borrowed */
     const char *address;
 };
 
@@ -32,14 +33,14 @@ struct live_jobs {
     size_t n;
 };
 
-/* Adds the jobs of one agent, from its answer to GET /v1/jobs, which must outlive them. Of several attempts
- * the last one counts. ERR_NOMEM. */
+/* Adds the jobs in an agent's answer to GET /v1/jobs, which must outlive them. Of several attempts of a job
+ * only the last is kept. ERR_NOMEM. */
 int live_add(struct live_jobs *l, const json_t *answer, size_t agent, const char *address, struct err *e);
 void live_clear(struct live_jobs *l);
 struct live_job *live_find(const struct live_jobs *l, const char *id);
 
-/* Of run.json's form; `known`: what was recorded here when it was submitted; NULL: it was not. NULL: no
- * memory. */
+/* A document in the form of run.json. `known`: the record in this user's index of jobs; NULL: there is none.
+ * Returns NULL: no memory. */
 json_t *live_run(const struct live_job *j, const json_t *known);
 
 #endif

@@ -52,7 +52,7 @@ static const char *header_of(const struct head *head, const char *name)
     return value;
 }
 
-/* The address that was printed; wherever the user has clicked it. */
+/* The printed address; a link on any site may lead to it. */
 static enum page_answer check_token(struct page_access *d, const struct head *head, const char *path,
                                     const char *token, struct page_refusal *out)
 {
@@ -62,7 +62,7 @@ static enum page_answer check_token(struct page_access *d, const struct head *he
     if (d->is_used && !has_cookie(d, header_of(head, "Cookie")))
         return refuse_request(
             out, 403,
-            "the address was used already, and works once: start job_submit browse again for "
+            "the address works once, and was used already: start job_submit browse again for "
             "another one");
     d->is_used = true;
     return PAGE_SET_COOKIE;
@@ -85,12 +85,12 @@ enum page_answer page_access_check(struct page_access *d, const struct head *hea
     if (found == HOST_IS_NOT_ONE)
         return refuse_request(out, 400, host_is_not_one);
     if (found == HOST_IS_FOREIGN)
-        return refuse_request(out, 403,
-                              "this page has another address: use the one that job_submit browse printed");
+        return refuse_request(
+            out, 403, "this is not the address of the page: use the one that job_submit browse printed");
     if (has_twice(head, "Cookie") || has_twice(head, "X-Psgd"))
-        return refuse_request(out, 400, "a header stands twice in the request");
+        return refuse_request(out, 400, "the request has a header twice");
     if (head->body_bytes > 0)
-        return refuse_request(out, 413, "the request has a body, and none is expected");
+        return refuse_request(out, 413, "the request has a body, but the page expects none");
     if (token)
         return check_token(d, head, path, token, out);
     why = origin_refusal(&own, head);
@@ -98,7 +98,7 @@ enum page_answer page_access_check(struct page_access *d, const struct head *hea
         return refuse_request(out, 403, why);
     if (!has_cookie(d, header_of(head, "Cookie")))
         return refuse_request(out, 403,
-                              "this browser has not opened the address that job_submit browse has printed");
+                              "this browser has not opened the address that job_submit browse printed");
     if (strcmp(head->method, "POST") == 0 &&
         strcmp(header_of(head, "X-Psgd") ? header_of(head, "X-Psgd") : "", "1") != 0)
         return refuse_request(out, 403, "the header X-Psgd: 1 is missing");

@@ -1,8 +1,8 @@
-/* page_access -- which requests of a browser are served. The address that `browse` prints has a token that
- * works once and becomes a cookie; everything else needs the cookie. A page of another site, which a browser
- * may make ask this one, is known by what shared/http/origin.h reads. The head is valid by
- * shared/http/head.h; a request that two readers may still read differently (a header twice) is refused, as
- * is one with a body, which none of the page's own has. */
+/* page_access -- decides which requests of a browser are served. The address that `browse` prints has a
+ * token, which works once and is exchanged for a cookie; all other requests need the cookie. Requests that a
+ * page of another site makes the browser send are refused by their headers (shared/http/origin.h). The head
+ * is valid by shared/http/head.h; a head with a repeated header, which two programs may read differently, is
+ * refused, and so is a request with a body, as the page sends none. */
 #ifndef PSGD_BROWSE_PAGE_ACCESS_H
 #define PSGD_BROWSE_PAGE_ACCESS_H
 
@@ -19,7 +19,7 @@ struct page_access {
 
 enum page_answer {
     PAGE_SERVE,
-    PAGE_SET_COOKIE, /* set the cookie, and go to / */
+    PAGE_SET_COOKIE, /* set the cookie, and send the browser to / */
     PAGE_REFUSE      /* with the status and the reason */
 };
 
@@ -28,7 +28,8 @@ struct page_refusal {
     const char *why;
 };
 
-/* Makes token and cookie; the latter's name has the port, as browsers send cookies to all ports of a host. */
+/* Makes token and cookie. The cookie's name has the port, because browsers send cookies to all ports of a
+ * host. */
 void page_access_init(struct page_access *d, int port);
 
 /* `path` and `token` (NULL: none) are those of the head's target. */

@@ -23,7 +23,7 @@ static const struct {
               {413, "Too large"},    {409, "Conflict"}, {422, "Damaged file"}, {500, "Internal"},
               {502, "Agent failed"}, {503, "Not now"},  {504, "Timed out"}};
 
-static void set_body(struct browse_answer *out, int status, const char *type, char *body)
+static void set_body(struct page_response *out, int status, const char *type, char *body)
 {
     out->status = body ? status : 503;
     out->type = type;
@@ -31,7 +31,7 @@ static void set_body(struct browse_answer *out, int status, const char *type, ch
     out->len = body ? strlen(body) : 0;
 }
 
-void browse_problem(struct browse_answer *out, int status, const char *detail)
+void page_routes_problem(struct page_response *out, int status, const char *detail)
 {
     const char *title = "Error";
     json_t *o;
@@ -44,7 +44,7 @@ void browse_problem(struct browse_answer *out, int status, const char *detail)
     json_decref(o);
 }
 
-static void put_error(struct browse_answer *out, const struct err *e)
+static void put_error(struct page_response *out, const struct err *e)
 {
     static const struct {
         int code, status;
@@ -56,22 +56,22 @@ static void put_error(struct browse_answer *out, const struct err *e)
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         if (of[i].code == e->code)
             status = of[i].status;
-    browse_problem(out, status, e->text);
+    page_routes_problem(out, status, e->text);
 }
 
 /* Takes ownership. */
-static void put_json(struct browse_answer *out, json_t *doc)
+static void put_json(struct page_response *out, json_t *doc)
 {
     set_body(out, 200, type_json, doc ? json_dump(doc, JSON_COMPACT) : NULL);
     json_decref(doc);
 }
 
-static const char *query(const struct browse_request *rq, const char *key)
+static const char *query(const struct page_request *rq, const char *key)
 {
     return target_query(&rq->target, key);
 }
 
-static int serve_series(struct browse_answer *out, const struct shown *s, const struct browse_request *rq,
+static int serve_series(struct page_response *out, const struct shown *s, const struct page_request *rq,
                         struct err *e)
 {
     const struct series_query q = {.file = query(rq, "file"),
@@ -102,7 +102,7 @@ static int serve_series(struct browse_answer *out, const struct shown *s, const 
     return 0;
 }
 
-static int serve_peers(struct browse_answer *out, const struct shown *s, const struct browse_request *rq,
+static int serve_peers(struct page_response *out, const struct shown *s, const struct page_request *rq,
                        struct err *e)
 {
     json_t *doc;
@@ -114,7 +114,7 @@ static int serve_peers(struct browse_answer *out, const struct shown *s, const s
     return 0;
 }
 
-static int serve_histogram(struct browse_answer *out, const struct shown *s, const struct browse_request *rq,
+static int serve_histogram(struct page_response *out, const struct shown *s, const struct page_request *rq,
                            struct err *e)
 {
     const char *name = query(rq, "name");
@@ -126,7 +126,7 @@ static int serve_histogram(struct browse_answer *out, const struct shown *s, con
     return 0;
 }
 
-static int serve_confusion(struct browse_answer *out, const struct shown *s, const struct browse_request *rq,
+static int serve_confusion(struct page_response *out, const struct shown *s, const struct page_request *rq,
                            struct err *e)
 {
     json_t *doc;
@@ -138,22 +138,22 @@ static int serve_confusion(struct browse_answer *out, const struct shown *s, con
     return 0;
 }
 
-/* An empty value is as none. */
-static const char *given(const struct browse_request *rq, const char *key)
+/* The value of a key; NULL: it is missing or empty. */
+static const char *nonempty_query(const struct page_request *rq, const char *key)
 {
     const char *v = query(rq, key);
 
     return v && v[0] ? v : NULL;
 }
 
-static int serve_log(struct browse_answer *out, const struct shown *s, const struct browse_request *rq,
+static int serve_log(struct page_response *out, const struct shown *s, const struct page_request *rq,
                      struct err *e)
 {
-    const char *tail = given(rq, "tail"), *limit = tail ? tail : given(rq, "limit");
-    const struct log_query q = {.node = given(rq, "node"),
-                                .level = given(rq, "level"),
-                                .q = given(rq, "q"),
-                                .after = given(rq, "after"),
+    const char *tail = nonempty_query(rq, "tail"), *limit = tail ? tail : nonempty_query(rq, "limit");
+    const struct log_query q = {.node = nonempty_query(rq, "node"),
+                                .level = nonempty_query(rq, "level"),
+                                .q = nonempty_query(rq, "q"),
+                                .after = nonempty_query(rq, "after"),
                                 .limit = limit ? strtoull(limit, NULL, 10) : 0,
                                 .is_tail = tail != NULL};
     json_t *doc;
@@ -164,13 +164,13 @@ static int serve_log(struct browse_answer *out, const struct shown *s, const str
     return 0;
 }
 
-static int serve_file(struct browse_answer *out, const struct shown *s, const char *path, struct err *e)
+static int serve_file(struct page_response *out, const struct shown *s, const char *path, struct err *e)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 
     if (s->is_live || s->dir < 0)
-        return err_set(e, ERR_NOT_FOUND, "the job's files are fetched when it has ended");
+        return err_set(e, ERR_NOT_FOUND, "the job's files are there only after its end");
     if (folder_file(&out->fd, &out->bytes, s->dir, path, e) < 0) {
         out->fd = -1;
         return e->code;
@@ -185,7 +185,7 @@ static int serve_file(struct browse_answer *out, const struct shown *s, const ch
 
 static const struct {
     const char *name;
-    int (*serve)(struct browse_answer *out, const struct shown *s, const struct browse_request *rq,
+    int (*serve)(struct page_response *out, const struct shown *s, const struct page_request *rq,
                  struct err *e);
 } parts[] = {{"series", serve_series},
              {"peers", serve_peers},
@@ -194,8 +194,8 @@ static const struct {
              {"log", serve_log}};
 
 /* A part of a job, "series" or "files/PATH", or the job itself: "". */
-static int serve_part(struct browse_answer *out, const struct shown *s, json_t *line, const char *part,
-                      const struct browse_request *rq, struct err *e)
+static int serve_part(struct page_response *out, const struct shown *s, json_t *line, const char *part,
+                      const struct page_request *rq, struct err *e)
 {
     if (!part[0]) {
         put_json(out, document_job(s, json_incref(line)));
@@ -206,11 +206,11 @@ static int serve_part(struct browse_answer *out, const struct shown *s, json_t *
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strcmp(parts[i].name, part) == 0)
             return parts[i].serve(out, s, rq, e);
-    return err_set(e, ERR_NOT_FOUND, "a job has no %.60s", part);
+    return err_set(e, ERR_NOT_FOUND, "a job has no document %.60s", part);
 }
 
-static int serve_job(struct browse_answer *out, struct job_list *job_list, const char *path,
-                     const struct browse_request *rq, struct err *e)
+static int serve_job(struct page_response *out, struct job_list *job_list, const char *path,
+                     const struct page_request *rq, struct err *e)
 {
     size_t len = strcspn(path, "/");
     const char *part = path[len] ? path + len + 1 : "";
@@ -231,7 +231,7 @@ static int serve_job(struct browse_answer *out, struct job_list *job_list, const
         return 0;
     }
     if (is_post) {
-        browse_problem(out, 405, "only /cancel of a job takes POST");
+        page_routes_problem(out, 405, "only /cancel of a job takes POST");
         return 0;
     }
     if (job_list_open_job(&s, &line, job_list, id, e) < 0)
@@ -252,7 +252,8 @@ static int take_run(struct run *out, struct job_list *job_list, const char *id, 
         return e->code;
     json_decref(line);
     *out = (struct run){.doc = json_incref(s.run)};
-    json_object_set_new(out->doc, "id", json_string(id)); /* that of a copy of the folder has a number */
+    json_object_set_new(out->doc, "id",
+                        json_string(id)); /* a copy of a folder has another id here than in run.json */
     snprintf(out->folder, sizeof out->folder, "%s", s.path ? s.path : "");
     shown_clear(&s);
     return 0;
@@ -266,9 +267,9 @@ static int take_runs(struct run *runs, size_t *n, struct job_list *job_list, con
         size_t len = strcspn(at, ",");
 
         if (*n == COMPARED)
-            return err_set(e, ERR_USAGE, "ids: more than %d", COMPARED);
+            return err_set(e, ERR_USAGE, "ids: more than %d jobs", COMPARED);
         if (len == 0 || len >= sizeof id)
-            return err_set(e, ERR_USAGE, "ids: \"%.64s\" is not a list of jobs with commas", ids);
+            return err_set(e, ERR_USAGE, "ids: \"%.64s\" is not a list of jobs, separated by commas", ids);
         memcpy(id, at, len);
         id[len] = '\0';
         if (take_run(&runs[*n], job_list, id, e) < 0)
@@ -287,10 +288,10 @@ static void drop_folders(json_t *runs)
     json_array_foreach(runs, i, run) json_object_del(run, "folder");
 }
 
-static int serve_compare(struct browse_answer *out, struct job_list *job_list,
-                         const struct browse_request *rq, struct err *e)
+static int serve_compare(struct page_response *out, struct job_list *job_list, const struct page_request *rq,
+                         struct err *e)
 {
-    const char *ids = given(rq, "ids"), *target = given(rq, "target");
+    const char *ids = nonempty_query(rq, "ids"), *target = nonempty_query(rq, "target");
     char *end = NULL;
     double accuracy = target ? strtod(target, &end) : NAN;
     struct run *runs = calloc(COMPARED, sizeof *runs);
@@ -300,20 +301,20 @@ static int serve_compare(struct browse_answer *out, struct job_list *job_list,
 
     if (!runs)
         return err_set(e, ERR_NOMEM, "no memory for the runs");
-    rc = !ids                             ? err_set(e, ERR_USAGE, "ids: which jobs?")
+    rc = !ids ? err_set(e, ERR_USAGE, "ids is missing: the jobs to compare, separated by commas")
          : end && (end == target || *end) ? err_set(e, ERR_USAGE, "target=%.40s is not a number", target)
                                           : take_runs(runs, &n, job_list, ids, e);
     if (rc == 0)
         rc = compare_runs(&doc, runs, n, accuracy, e);
     if (rc == 0) {
-        drop_folders(json_object_get(doc, "runs")); /* of a job that runs it is a temporary one */
+        drop_folders(json_object_get(doc, "runs")); /* of a running job it is temporary */
         put_json(out, doc);
     }
     runs_free(runs, n);
     return rc;
 }
 
-static void serve_page(struct browse_answer *out)
+static void serve_page(struct page_response *out)
 {
     static const char data[] = "{\"mode\":\"browse\"}";
     FILE *f = open_memstream(&out->body, &out->len);
@@ -321,24 +322,24 @@ static void serve_page(struct browse_answer *out)
     if (f)
         page_write(f, PAGE_SERVED, data, sizeof data - 1);
     if (!f || fclose(f) != 0) {
-        browse_problem(out, 503, "no memory for the page");
+        page_routes_problem(out, 503, "no memory for the page");
         return;
     }
     out->status = 200;
     out->type = "text/html; charset=utf-8";
 }
 
-void browse_route(struct browse_answer *out, struct job_list *s, const struct browse_request *rq)
+void page_routes_answer(struct page_response *out, struct job_list *s, const struct page_request *rq)
 {
     static const char jobs[] = "/api/jobs/";
     struct err e = {0};
 
-    *out = (struct browse_answer){.fd = -1};
+    *out = (struct page_response){.fd = -1};
     if (strncmp(rq->target.path, jobs, sizeof jobs - 1) == 0) {
         if (serve_job(out, s, rq->target.path + sizeof jobs - 1, rq, &e) < 0)
             put_error(out, &e);
     } else if (strcmp(rq->method, "POST") == 0) {
-        browse_problem(out, 405, "only /cancel of a job takes POST");
+        page_routes_problem(out, 405, "only /cancel of a job takes POST");
     } else if (strcmp(rq->target.path, "/") == 0) {
         serve_page(out);
     } else if (strcmp(rq->target.path, "/api/jobs") == 0) {
@@ -347,17 +348,17 @@ void browse_route(struct browse_answer *out, struct job_list *s, const struct br
         if (serve_compare(out, s, rq, &e) < 0)
             put_error(out, &e);
     } else if (strcmp(rq->target.path, "/api/events") == 0) {
-        *out = (struct browse_answer){
+        *out = (struct page_response){
             .status = 200, .type = "text/event-stream", .fd = -1, .is_events = true};
     } else {
-        browse_problem(out, 404, "there is no such path");
+        page_routes_problem(out, 404, "there is no such path");
     }
 }
 
-void browse_answer_clear(struct browse_answer *out)
+void page_response_clear(struct page_response *out)
 {
     free(out->body);
     if (out->fd >= 0)
         close(out->fd);
-    *out = (struct browse_answer){.fd = -1};
+    *out = (struct page_response){.fd = -1};
 }

@@ -15,7 +15,7 @@
 #include "submit/files/untrusted_folder.h"
 #include "submit/job/job_node.h"
 
-/* A folder of a sweep, wherever it is found, has its runs in runs/NAME. */
+/* Levels below the folder; and below a sweep's folder, whose runs are in runs/NAME. */
 enum { DEPTH = 2, DEPTH_OF_SWEEP = 2 };
 
 static void drop_line(struct result_list *l, struct result_folder *b)
@@ -52,7 +52,7 @@ const struct result_folder *result_list_find(const struct result_list *l, const 
     return NULL;
 }
 
-/* Folders are looked at in the same order each time, so the search starts after the last hit. */
+/* Each scan has the same order, so the search starts after the last hit. */
 static struct result_folder *find_folder(struct result_list *l, const char *folder)
 {
     for (size_t i = 0; i < l->n; i++) {
@@ -66,7 +66,7 @@ static struct result_folder *find_folder(struct result_list *l, const char *fold
     return NULL;
 }
 
-/* Copies of a folder have the job's id too: all are shown, the others as ID~2, ID~3, ... */
+/* Copies of a folder have the job's id too: the second has the id ID~2 in the list, the third ID~3. */
 static bool choose_id(char id[LISTED_ID], struct result_list *l, const char *of)
 {
     const char *known = "abcdefghijklmnopqrstuvwxyz0123456789-";
@@ -131,7 +131,7 @@ static bool is_file(int dir, const char *path, struct stat *st)
     return fstatat(dir, path, st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st->st_mode);
 }
 
-/* Takes the folder up, if it has a run.json. `sweep`: the name of the sweep that it is of; NULL: none. */
+/* Adds or updates the folder, if it has a run.json. `sweep`: the name of its sweep; NULL: none. */
 static int look_at_folder(struct result_list *l, int dir, const char *path, const char *sweep,
                           bool *is_result, struct err *e)
 {
@@ -162,8 +162,8 @@ static int look_at_folder(struct result_list *l, int dir, const char *path, cons
     return 0;
 }
 
-/* Whether it is worth opening: asking for two names takes less than that, and most folders may have
- * neither. */
+/* Has the folder one of the files of results? Two fstatat() cost less than opening it, and most folders may
+ * have none. */
 static bool may_have_results(int dir, const char *name)
 {
     static const char *const files[] = {"run.json", "sweep.json"};
@@ -177,8 +177,9 @@ static bool may_have_results(int dir, const char *name)
     return false;
 }
 
-/* What is below a folder with results is of that job. */
-static int scan(struct result_list *l, int dir, const char *path, int depth, const char *sweep, struct err *e)
+/* Scans a folder and its subfolders. Subfolders of a folder with results are that job's. */
+static int scan_folder(struct result_list *l, int dir, const char *path, int depth, const char *sweep,
+                       struct err *e)
 {
     char below[PATH_MAX];
     struct stat st;
@@ -202,7 +203,7 @@ static int scan(struct result_list *l, int dir, const char *path, int depth, con
             (depth == 1 && !may_have_results(dir, names[i])))
             continue;
         if (folder_enter(&sub, dir, names[i], &why) == 0) {
-            rc = scan(l, sub, below, depth - 1, sweep, e);
+            rc = scan_folder(l, sub, below, depth - 1, sweep, e);
             close(sub);
         } else if (why.code != ERR_NOT_FOUND) {
             l->is_partial = true;
@@ -226,7 +227,7 @@ int result_list_scan(struct result_list *l, struct err *e)
         l->folders[i].is_seen = false;
     l->n_looked_at = 0;
     if (folder_open(&dir, l->path, &why) == 0) {
-        rc = scan(l, dir, l->path, DEPTH, NULL, e);
+        rc = scan_folder(l, dir, l->path, DEPTH, NULL, e);
         close(dir);
     } else {
         l->is_partial = why.code != ERR_NOT_FOUND;

@@ -1,5 +1,6 @@
-/* result_list -- the result folders below a folder, which anybody may have written: itself, those in it, and
- * those in these; and the runs of the sweeps among them. What has not changed is not read again. */
+/* result_list -- the result folders in a folder, which anybody may have written: the folder itself, its
+ * subfolders, their subfolders, and the runs of sweeps among them. A run.json that has not changed is not
+ * read again. */
 #ifndef PSGD_BROWSE_RESULT_LIST_H
 #define PSGD_BROWSE_RESULT_LIST_H
 
@@ -12,16 +13,17 @@
 #include "shared/base/err.h"
 #include "submit/browse/job_list.h"
 
-enum { RESULT_LIST_MAX = 10000, RESULT_LIST_LOOKED_AT = 100000 }; /* folders with results; others */
+/* The largest number of folders with results, and of names that a scan looks at. */
+enum { RESULT_LIST_MAX = 10000, RESULT_LIST_LOOKED_AT = 100000 };
 
 struct result_folder {
     char id[LISTED_ID];
     char *folder;    /* its path */
-    json_t *line;    /* NULL: it has no valid run.json; "sweep": the name of that which it is a run of */
-    bool is_settled; /* the job has ended, and this is its end */
+    json_t *line;    /* document_line(), and "sweep", its sweep's name; NULL: no valid run.json */
+    bool is_settled; /* the job has ended, by run.json */
     uint64_t inode;
     int64_t bytes;
-    struct timespec changed; /* of its run.json */
+    struct timespec changed; /* as inode and bytes: of its run.json */
     bool is_seen;
 };
 
@@ -29,18 +31,18 @@ struct result_list {
     char path[PATH_MAX];
     struct result_folder *folders;
     size_t n;
-    size_t last;        /* the search's */
-    uint64_t version;   /* of the folders; one is new, changed or gone: another one */
-    size_t n_looked_at; /* names in folders, by the last scan */
-    bool is_partial; /* the last scan lacked descriptors or memory: what it did not see may still be there */
-    json_t *ids;     /* {an id in use: of a job's id, the number of its last copy} */
+    size_t last;        /* where the next search of a folder begins */
+    uint64_t version;   /* changes when a folder is new, changed or gone */
+    size_t n_looked_at; /* names, in the last scan */
+    bool is_partial; /* the last scan lacked descriptors or memory: folders that it missed may still exist */
+    json_t *ids;     /* {id in use: the number of the last copy of the job with this id} */
 };
 
-/* A missing folder has no results. ERR_NOMEM. */
+/* Updates the list. A missing folder has no results. ERR_NOMEM. */
 int result_list_scan(struct result_list *l, struct err *e);
 void result_list_clear(struct result_list *l);
 
-/* The folder of the job with this id; NULL: none. */
+/* The folder with results of the job with this id; NULL: none. */
 const struct result_folder *result_list_find(const struct result_list *l, const char *id);
 
 #endif

@@ -24,33 +24,33 @@ struct server {
     char url[128];
     pthread_t thread;
 
-    /* The server's thread's. */
+    /* Used only by the server's thread. */
     struct loop loop;
     struct http_server *http;
     struct page_access access;
-    struct watch wake;  /* an eventfd: a work is done, or the server is to end */
-    uint64_t n_changes; /* works that were done */
+    struct watch wake;  /* an eventfd: a request is answered, or the server ends */
+    uint64_t n_changes; /* requests answered */
 
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of the following members */
     pthread_cond_t idle;
     struct work *done;
     unsigned n_working;
     bool is_closing;
 };
 
-/* What a thread of its own does for a request, because it may wait: it makes the answer, and then, where
- * this is the stream of events, its next part. */
+/* A request that a thread of its own answers, because the answer may have to wait. If the answer is the
+ * stream of events, such a thread also makes each further part. */
 struct work {
     struct server *server;
     struct work *next;
-    bool is_working;   /* the server's thread's: it is with its own thread, or on its way back */
-    bool is_abandoned; /* the same: the request was over before that */
-    struct browse_request rq;
-    struct browse_answer answer; /* status 0: not made yet */
+    bool is_working;   /* its own thread uses it; set and read by the server's thread */
+    bool is_abandoned; /* the connection ended meanwhile; likewise */
+    struct page_request rq;
+    struct page_response answer; /* status 0: not made yet */
     struct job_list_reader reader;
     char *events;
     size_t n_events, n_sent;
-    bool has_ended; /* the stream */
+    bool has_ended; /* the stream has ended */
 };
 
 static void work_free(struct work *w)
@@ -58,12 +58,13 @@ static void work_free(struct work *w)
     if (!w)
         return;
     target_clear(&w->rq.target);
-    browse_answer_clear(&w->answer);
+    page_response_clear(&w->answer);
     free(w->events);
     free(w);
 }
 
-/* Half an event would be taken for a whole one: without memory the stream ends. */
+/* Makes the next part of the stream. Without memory the stream ends, because a browser would take an
+ * incomplete event for a complete one. */
 static void read_events(struct work *w)
 {
     FILE *f;
@@ -94,7 +95,7 @@ static void *work_thread(void *arg)
     struct server *s = w->server;
 
     if (w->answer.status == 0)
-        browse_route(&w->answer, s->job_list, &w->rq);
+        page_routes_answer(&w->answer, s->job_list, &w->rq);
     else
         read_events(w);
     pthread_mutex_lock(&s->lock);
@@ -142,8 +143,8 @@ static struct server *server_of(const struct http_call *c)
     return http_arg(c);
 }
 
-/* Takes what the answer owns. */
-static void respond(struct http_call *c, struct browse_answer *a, const char *cookie)
+/* Moves body and file of the answer to the connection. */
+static void respond(struct http_call *c, struct page_response *a, const char *cookie)
 {
     char disposition[160];
     struct http_answer out = {
@@ -177,33 +178,33 @@ static void respond(struct http_call *c, struct browse_answer *a, const char *co
 
 static void respond_problem(struct http_call *c, int status, const char *why)
 {
-    struct browse_answer a = {.fd = -1};
+    struct page_response a = {.fd = -1};
 
-    browse_problem(&a, status, why);
+    page_routes_problem(&a, status, why);
     respond(c, &a, NULL);
-    browse_answer_clear(&a);
+    page_response_clear(&a);
 }
 
-/* Goes on to / by itself: were it a redirection, a browser that came from another site would not send the new
- * cookie there (SameSite). */
+/* The answer is a page that opens / itself: after a redirection, a browser that came from another site would
+ * not send the new cookie (SameSite). */
 static void respond_with_cookie(struct http_call *c)
 {
     static const char page[] =
         "<!DOCTYPE html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0; url=/\">"
         "<title>psgd</title><a href=\"/\">To the jobs</a>";
     const struct page_access *d = &server_of(c)->access;
-    struct browse_answer a = {
+    struct page_response a = {
         .fd = -1, .status = 200, .type = "text/html; charset=utf-8", .body = strdup(page)};
     char cookie[160];
 
     a.len = a.body ? sizeof page - 1 : 0;
     snprintf(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict", d->cookie_name, d->cookie);
     respond(c, &a, cookie);
-    browse_answer_clear(&a);
+    page_response_clear(&a);
 }
 
-/* Answers the request, or gives the call its work, which takes `target`. */
-static void admit(struct http_call *c, struct target *target)
+/* Refuses the request, or sets the call's work, which takes `target`. */
+static void admit_request(struct http_call *c, struct target *target)
 {
     struct server *s = server_of(c);
     const struct head *head = &c->conn->request->head;
@@ -241,7 +242,7 @@ static void begin_request(struct http_call *c)
     } else if (target_parse(&target, c->conn->request->head.target, &e) < 0) {
         respond_problem(c, e.code == ERR_USAGE ? 400 : 503, e.text);
     } else {
-        admit(c, &target);
+        admit_request(c, &target);
     }
     target_clear(&target);
 }
@@ -265,7 +266,7 @@ static void proceed(struct http_call *c)
     else if (work_start(w))
         http_park(c, HUGE_VAL);
     else
-        respond_problem(c, 503, "too many requests are being answered");
+        respond_problem(c, 503, "too many requests at once; try again");
 }
 
 static ssize_t read_stream(struct http_call *c, char *buf, size_t size)
@@ -363,10 +364,10 @@ static int listen_at(int *fd, int *port, struct err *e)
         return 0;
     }
     err_errno(e, ERR_IO, "127.0.0.1:%d", *port);
-    return err_hint(e, "Leave --port out, and the page gets a free one.");
+    return err_hint(e, "Without --port the page gets a free port.");
 }
 
-/* No signal is for this thread and those that it makes: they are the program's. */
+/* This thread, and the threads that it makes, block all signals: the main thread handles them. */
 static int start_thread(struct server *s, struct err *e)
 {
     sigset_t all, before;

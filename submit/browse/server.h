@@ -1,7 +1,7 @@
-/* server -- the page's HTTP server on 127.0.0.1. It has a thread, in which shared/http/http_server.h accepts
- * and reads the connections, and one more for each request while that is answered, as looking at a job may
- * wait for an agent. Of at most 256 connections 64 may be those of browsers that have not shown the cookie;
- * one more of these ends the oldest. */
+/* server -- the page's HTTP server on 127.0.0.1. One thread accepts and reads connections
+ * (shared/http/http_server.h); another thread answers each request, because a job's document may have to wait
+ * for an agent. There are at most 256 connections, of which at most 64 have not sent the cookie; a new
+ * connection replaces the oldest of these. */
 #ifndef PSGD_BROWSE_SERVER_H
 #define PSGD_BROWSE_SERVER_H
 
@@ -11,11 +11,12 @@ enum { PAGE_CONNECTIONS = 256, PAGE_UNAUTHENTICATED = 64 };
 
 struct server;
 
-/* `port` 0: a free one. ERR_IO: the port is in use, ... */
+/* Starts the server. `port` 0: any free port. ERR_IO: the port is in use, or the system refuses a socket or
+ * thread. */
 int server_open(struct server **out, struct job_list *s, int port, struct err *e);
 /* The address to open, with its token. */
 const char *server_url(const struct server *s);
-/* Ends all connections; the list of jobs must be closed. */
+/* Ends all connections and threads; the list of jobs must be closed before. */
 void server_close(struct server *s);
 
 #endif

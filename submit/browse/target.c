@@ -13,7 +13,7 @@ static int digit_of(char c)
     return at ? (int)(at - digits) % 16 : -1;
 }
 
-/* In place: the text only becomes shorter. Returns whether it is valid. */
+/* Decodes in place, as the text only becomes shorter. False: it is invalid. */
 static bool decode(char *text, bool is_query)
 {
     char *out = text;

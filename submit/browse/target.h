@@ -1,5 +1,5 @@
-/* target -- the target of a request, decoded: /path?key=value&key=value. %41 is a byte, and + a space of the
- * query. */
+/* target -- decodes the target of a request, /path?key=value&key=value: %41 is a byte, and in the query + is
+ * a space. */
 #ifndef PSGD_BROWSE_TARGET_H
 #define PSGD_BROWSE_TARGET_H
 
@@ -8,7 +8,7 @@
 enum { TARGET_KEYS = 16 };
 
 struct target {
-    char *path; /* owned; what follows points into it */
+    char *path; /* owned; the other members point into it */
     struct {
         const char *key, *value;
     } query[TARGET_KEYS];
@@ -19,6 +19,7 @@ struct target {
 int target_parse(struct target *out, const char *text, struct err *e);
 void target_clear(struct target *t);
 
-const char *target_query(const struct target *t, const char *key); /* NULL: not given */
+const char *target_query(const struct target *t,
+                         const char *key); /* NULL: the key is missing or has no value */
 
 #endif

@@ -178,10 +178,10 @@ static json_t *describe_job(const struct agents *a, const struct live_job *j)
     for (size_t i = 0; run && i < j->n; i++) {
         const struct live_node *n = &j->nodes[i];
 
-        if (!agents_only_show(a, n->agent))
+        if (!agents_is_read_only(a, n->agent))
             break;
         json_array_append_new(
-            said, json_pack("{s:i, s:s, s:O}", "node", n->node, "address", n->address, "job", n->said));
+            said, json_pack("{s:i, s:s, s:O}", "node", n->node, "address", n->address, "job", n->report));
     }
     if (!run || json_array_size(said) < j->n) {
         json_decref(run);
@@ -189,7 +189,7 @@ static json_t *describe_job(const struct agents *a, const struct live_job *j)
         return NULL;
     }
     json_object_set_new(run, "said", said);
-    json_object_set(run, "submitted_by", json_object_get(j->nodes[0].said, "submitter"));
+    json_object_set(run, "submitted_by", json_object_get(j->nodes[0].report, "submitter"));
     return run;
 }
 

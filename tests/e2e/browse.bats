@@ -148,7 +148,7 @@ test_live() { [ "$(get /api/jobs | jq '[.jobs[] | select(.can_cancel and .state 
     echo '{"id": "j-million", "name": "million", "state": "pending", "settings": {}, "nodes": [], "files": []}' >big/run.json
     start_page big
     enter
-    get /api/jobs | jq -e '.jobs[0].message == "as last recorded here: no agent of worker.json has the job"'
+    get /api/jobs | jq -e '.jobs[0].message == "the last recorded state: no agent of worker.json has the job"'
     get '/api/jobs/j-million/series?points=1000' >answer
     jq -e '.rows == 1000000 and (.nodes | length) == 32 and ([.nodes[].x | length] | max <= 1000 and min >= 500)
         and .nodes[3].loss_max[0] == 1' answer

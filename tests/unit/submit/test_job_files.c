@@ -55,9 +55,9 @@ TEST(unused_copies_are_removed)
 
     assert_ok(job_files_open(&c, &e));
     assert_ok(append(&c, "j-a", "node.log", &e));
-    job_files_drop_unused(&c, c.jobs[0].looked_at + 10);
+    job_files_drop_unused(&c, c.jobs[0].used_at + 10);
     assert_true(has(&c, "j-a"));
-    job_files_drop_unused(&c, c.jobs[0].looked_at + 1000);
+    job_files_drop_unused(&c, c.jobs[0].used_at + 1000);
     assert_false(has(&c, "j-a"));
     for (int i = 0; i <= JOB_FILES_JOBS; i++) {
         snprintf(id, sizeof id, "j-%d", i);
