@@ -36,7 +36,7 @@ static int index_path(char *out, size_t size, const char *id, struct err *e)
     return file_join(out, size, dir, name, e);
 }
 
-/* The absolute path of the token file, because later commands may run in other folders. */
+/* The absolute path of the token file, because later commands may run in another folder. */
 static const char *token_file(char out[PATH_MAX], const struct submission *s, const struct job_node *n)
 {
     const char *option = s->opt->credentials.token_file;
@@ -45,7 +45,7 @@ static const char *token_file(char out[PATH_MAX], const struct submission *s, co
     return named[0] && realpath(named, out) ? out : named;
 }
 
-/* Adds the cause of a failure: of a watched job, or the one found by an earlier command. */
+/* Adds the cause of a failure: found by this command, or by an earlier one. */
 static int put_reason(json_t *o, const struct submission *s)
 {
     const struct job_node *cause = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
@@ -122,7 +122,7 @@ int job_index_save(const struct submission *s, struct err *e)
     return rc;
 }
 
-void job_index_forget(const char *id)
+void job_index_remove(const char *id)
 {
     char path[PATH_MAX];
     struct err ignored;
@@ -199,7 +199,7 @@ static void take_text(char *out, size_t size, const json_t *o, const char *key)
     snprintf(out, size, "%s", text ? text : "");
 }
 
-/* The ids of those that the user's text stands for, latest first. */
+/* The ids of the jobs that match the user's text, the latest first. */
 struct matches {
     size_t n;
     char ids[LISTED][JOB_ID_MAX];
@@ -212,7 +212,7 @@ static void add_match(struct matches *m, const char *id)
     m->n++;
 }
 
-/* "": its record cannot be read. */
+/* out: the name of a job; "": its record cannot be read. */
 static void read_name(char *out, size_t size, const char *id)
 {
     char path[PATH_MAX];
@@ -225,7 +225,7 @@ static void read_name(char *out, size_t size, const char *id)
     json_decref(o);
 }
 
-/* Those of that name; *near: another name that is like it, "" if there is none. */
+/* Adds the jobs of a name. near: a similar name of another job; "": there is none. */
 static void match_names(struct matches *m, char near[JOB_NAME_MAX], const char *name, char *const *ids,
                         size_t n)
 {
@@ -254,14 +254,14 @@ static int not_unique(const struct matches *m, const char *text, bool is_name, s
     return err_hint(e, "Give the id; the latest first: %s%s.", list, m->n > LISTED ? " and more" : "");
 }
 
-static int unknown(const char *text, const char *near, struct err *e)
+static int no_match(const char *text, const char *near, struct err *e)
 {
     err_set(e, ERR_NOT_FOUND, "no job %s was submitted from here", text);
     return near[0] ? err_hint(e, "Did you mean %s?", near)
                    : err_hint(e, "job_submit list shows the submitted jobs.");
 }
 
-/* The job whose results are in a folder, which may be a copy, if it was submitted from here. */
+/* Adds the job whose results are in a folder, which may be a copy, if this user submitted it. */
 static void match_folder(struct matches *m, const char *folder, char *const *ids, size_t n)
 {
     struct err ignored;
@@ -275,8 +275,7 @@ static void match_folder(struct matches *m, const char *folder, char *const *ids
     json_decref(doc);
 }
 
-/* `text`: an id, a prefix of one, a name, or a folder of results; NULL: the latest. */
-static int match(char out[JOB_ID_MAX], const char *text, char *const *ids, size_t n, struct err *e)
+static int match_text(char out[JOB_ID_MAX], const char *text, char *const *ids, size_t n, struct err *e)
 {
     char near[JOB_NAME_MAX] = "";
     struct matches m = {0};
@@ -293,24 +292,24 @@ static int match(char out[JOB_ID_MAX], const char *text, char *const *ids, size_
     if (m.n == 0)
         match_folder(&m, text, ids, n);
     if (m.n == 0)
-        return unknown(text, near, e);
+        return no_match(text, near, e);
     if (text && m.n > 1)
         return not_unique(&m, text, is_name, e);
     memcpy(out, m.ids[0], sizeof *m.ids);
     return 0;
 }
 
-static int resolve(char out[JOB_ID_MAX], const char *text, struct err *e)
+static int resolve_id(char out[JOB_ID_MAX], const char *text, struct err *e)
 {
     char **ids;
     size_t n;
     int rc;
 
-    if (text && !text[0]) /* for example from an unset variable; it would be a prefix of every id */
+    if (text && !text[0]) /* for example of an unset variable; "" would be a prefix of every id */
         return err_set(e, ERR_USAGE, "the job's id is empty");
     if (job_index_list(&ids, &n, e) < 0)
         return e->code;
-    rc = match(out, text, ids, n, e);
+    rc = match_text(out, text, ids, n, e);
     for (size_t i = 0; i < n; i++)
         free(ids[i]);
     free(ids);
@@ -368,7 +367,7 @@ static int read_nodes(struct submission *s, const json_t *list, struct err *e)
             json_get_text(w->token_file, sizeof w->token_file, o, "token_file", at, e) < 0 ||
             address_parse(w->host, sizeof w->host, &w->port, w->address, e) < 0)
             return e->code;
-        take_text(w->pin, sizeof w->pin, o, "pin"); /* records of earlier versions have none */
+        take_text(w->pin, sizeof w->pin, o, "pin"); /* missing in records of earlier versions */
         if (w->node >= 0)
             s->workers.n_workers++;
         else
@@ -415,7 +414,7 @@ int job_index_read(json_t **out, const char *id, struct err *e)
 {
     char whole[JOB_ID_MAX];
 
-    return resolve(whole, id, e) < 0 ? e->code : job_index_read_id(out, whole, e);
+    return resolve_id(whole, id, e) < 0 ? e->code : job_index_read_id(out, whole, e);
 }
 
 int job_index_load(struct submission *s, const char *id, struct err *e)

@@ -9,9 +9,9 @@
 
 struct prediction_table {
     size_t n;
-    const int32_t *labels, *classes; /* (n); NULL: no labels; no classes, but values */
+    const int32_t *labels, *classes; /* (n); NULL: no labels; values instead of classes */
     const float *probability;        /* (n); NULL: there is none */
-    const float *targets, *values;   /* (n, n_targets); NULL: no targets; no values, but classes */
+    const float *targets, *values;   /* (n, n_targets); NULL: no targets; classes instead of values */
     int n_targets;
     const char **names; /* (n_classes); NULL: none */
 };
@@ -175,7 +175,7 @@ static size_t count_not_finite(const struct prediction_table *t)
     return n;
 }
 
-/* A table of an earlier prediction begins with this. */
+/* The begin of each table of predictions. */
 static const char first_column[] = "index,";
 
 int predictions_check_path(const char *path, struct err *e)
@@ -191,8 +191,8 @@ int predictions_check_path(const char *path, struct err *e)
     if (f)
         fclose(f);
     if (!is_other)
-        return 0; /* whether it can be written is seen then */
-    err_set(e, ERR_CONFLICT, "%s is there, and no table of predictions", path);
+        return 0; /* predictions_write() finds out whether it can be written */
+    err_set(e, ERR_CONFLICT, "%s exists and is no table of predictions", path);
     return err_hint(e, "Name another file: -o FILE.");
 }
 
@@ -210,8 +210,8 @@ int predictions_write(const char *path, const struct dataset *d, const char *hal
     if (rc == 0 && n_bad > 0)
         dataset_warn(
             w,
-            "the model's outputs of %zu of %zu samples are not finite, and what is predicted of these means "
-            "nothing: a weight is not finite, or a value of the sample is too large",
+            "the model's outputs of %zu of %zu samples are not finite, so their predictions mean nothing: a "
+            "weight is not finite, or a value of the sample is too large",
             n_bad, t.n);
     free(t.names);
     return rc;

@@ -16,14 +16,17 @@
 #include "submit/results/results.h"
 #include "submit/terminal/text.h"
 
-enum { NAMED_MOST = 4, NAMED = 3 }; /* of more than the first, these are named and the rest is counted */
+enum {
+    NAMED_MOST = 4,
+    NAMED = 3
+}; /* of more than NAMED_MOST nodes, NAMED are named and the rest is counted */
 
 static bool is_simulation(const json_t *run)
 {
     return json_object_get(json_object_get(run, "facts"), "simulation") != NULL;
 }
 
-/* "node(1) at host:port"; nodes of a simulation are nowhere. */
+/* "node(1) at host:port"; in a simulation "node(1)". */
 static void print_node(FILE *f, const json_t *run, const json_t *node)
 {
     fprintf(f, "node(%d)", (int)json_integer_value(json_object_get(node, "node")));
@@ -31,7 +34,7 @@ static void print_node(FILE *f, const json_t *run, const json_t *node)
         fprintf(f, " at %s", json_text_at(node, "address"));
 }
 
-/* NULL: no node decided the state. */
+/* The node that caused the state; NULL: none did. */
 static const json_t *find_cause(const json_t *run)
 {
     const json_t *cause = json_object_get(run, "cause_node"), *node;
@@ -44,7 +47,7 @@ static const json_t *find_cause(const json_t *run)
     return NULL;
 }
 
-/* A signal that a process sends itself by a mistake of its code; the message is the agent's. */
+/* Did the runner die of a signal that a fault of its code causes? The agent's message has the signal. */
 static bool is_crash(const json_t *run)
 {
     static const int from_outside[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP};
@@ -58,7 +61,7 @@ static bool is_crash(const json_t *run)
     return true;
 }
 
-/* What `codecs test` finds the codec by: its file, of a built-in one its name. "": an executor, or a list. */
+/* The argument of `codecs test` for the codec: its file, or the name of a built-in one. "": an executor. */
 static const char *codec_text(const json_t *run)
 {
     const json_t *facts = json_object_get(run, "facts"), *codec = json_object_get(facts, "codec");
@@ -129,7 +132,7 @@ static void print_present(FILE *f, const json_t *run)
     }
 }
 
-/* On whom it waits: as the first of its nodes says that is held up. */
+/* The node on which the job waits, as its first waiting node reports. */
 static void print_wait(FILE *f, const json_t *run)
 {
     const json_t *node, *other;
@@ -171,9 +174,9 @@ static void print_sentence(FILE *f, const json_t *run, enum job_state state)
 
     fprintf(f, "%s%s ", is_simulation(run) ? "simulation " : "", json_text_at(run, "id"));
     if (state == JOB_SUCCEEDED)
-        fputs("succeeded: all its nodes came to their end", f);
+        fputs("succeeded: all its nodes finished", f);
     else if (!job_state_is_terminal(state) && is_simulation(run))
-        fputs("has not come to its end: its simulator is at work, or was ended", f);
+        fputs("has not ended: its simulator is running, or was killed", f);
     else if (!job_state_is_terminal(state))
         fprintf(f, "is %s", job_state_name(state));
     else
@@ -219,7 +222,7 @@ static long checkpoint_epoch(const json_t *run)
     return epoch;
 }
 
-/* The log of a node that ended the job, in the folder; "": it is not there. */
+/* out: the path in the folder of the log of the node that caused the end; "": the folder lacks it. */
 static void log_name(char out[64], const json_t *run, const json_t *cause)
 {
     int node = (int)json_integer_value(json_object_get(cause, "node"));
@@ -232,7 +235,7 @@ static void log_name(char out[64], const json_t *run, const json_t *cause)
         out[0] = '\0';
 }
 
-/* Did the job end because this node's agent does not answer? The message is job_submit's. */
+/* Did the job end because this node's agent did not answer? job_submit wrote the message. */
 static bool is_silent(const json_t *run, const json_t *cause)
 {
     return cause && strcmp(json_text_at(run, "reason"), REASON_NODE_LOST) == 0 &&
@@ -245,7 +248,7 @@ static void print_kept(FILE *f, const json_t *run, long epoch)
     char log[64];
 
     if (!has_file(run, "records/")) {
-        fputs(is_simulation(run) ? "no records" : "its records are with its agents", f);
+        fputs(is_simulation(run) ? "no records" : "its records are on its agents", f);
         return;
     }
     fputs("its records", f);
@@ -258,11 +261,11 @@ static void print_kept(FILE *f, const json_t *run, long epoch)
     fprintf(f, " are in %s", json_text_at(run, "folder"));
     log_name(log, run, cause);
     if (is_silent(run, cause) && !log[0])
-        fprintf(f, "; the log of node(%d) is with its agent, which did not answer: start it again at %s",
+        fprintf(f, "; the log of node(%d) is on its agent, which did not answer: start the agent at %s again",
                 (int)json_integer_value(json_object_get(cause, "node")), json_text_at(cause, "address"));
 }
 
-/* After a job that has failed, or was cancelled, and whose results are here. */
+/* The next command after a job that failed or was cancelled, and whose results are in the folder. */
 static void print_remedy(FILE *f, const json_t *run, long epoch)
 {
     const json_t *cause = find_cause(run);
@@ -283,14 +286,15 @@ static void print_remedy(FILE *f, const json_t *run, long epoch)
         fprintf(f, "job_submit logs %s", json_text_at(run, "id"));
 }
 
-/* By the folder where there is one, as a job may have no id here: a simulation, and one of another user. */
+/* The next command. It names the folder, if there is one, because a simulation and a job of another user are
+ * not in this user's index. */
 static void print_next(FILE *f, const json_t *run, enum job_state state, long epoch)
 {
     bool is_crashed = state == JOB_FAILED && is_crash(run) && codec_text(run)[0];
     char quoted[PATH_MAX];
 
     text_shell_quote(quoted, sizeof quoted, json_text_at(run, "folder"));
-    if (is_simulation(run) && !is_crashed) /* with other options beside it, as one that has failed may need */
+    if (is_simulation(run) && !is_crashed) /* the user can add other options */
         fprintf(f, "job_submit simulate --config %s/run.json", quoted);
     else if (!job_state_is_terminal(state))
         fprintf(f, "job_submit wait %s", json_text_at(run, "id"));
@@ -322,7 +326,7 @@ static int put_texts(json_t *o, const json_t *run, enum job_state state, struct 
         else
             print_next(f, run, state, epoch);
         rc = fclose(f);
-        if (rc == 0) { /* each is one line, whatever is quoted in it */
+        if (rc == 0) { /* a single line, whatever messages it quotes */
             utf8_clean(text, size, false);
             rc = json_object_set_new(o, keys[i], json_text(text, SIZE_MAX));
         }

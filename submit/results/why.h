@@ -1,5 +1,5 @@
-/* why -- says in one sentence why a job is in its state: the node that ended first with a reason of its own,
- * what the reason means, and which nodes ended in consequence; then what is kept, and the next command. */
+/* why -- explains the state of a job in a sentence: the node that caused it, the meaning of its reason, and
+ * the nodes that ended in consequence; then the results that exist, and the next command. */
 #ifndef PSGD_SUBMIT_WHY_H
 #define PSGD_SUBMIT_WHY_H
 
@@ -7,9 +7,10 @@
 
 #include "shared/base/err.h"
 
-/* From the contents of a run.json, present or kept:
- * {"id","state","cause_node","reason","meaning","message","why","kept","next"}, texts or null. ERR_CONFIG:
- * it has no id or state; ERR_NOMEM. */
+/* Sets *out, which the caller owns, to
+ * {"id","state","cause_node","reason","meaning","message","why","kept","next"}, texts or null. `run`: a
+ * run.json, read from a folder or made of what the agents report. ERR_CONFIG: it has no id or state;
+ * ERR_NOMEM. */
 int why_json(json_t **out, const json_t *run, struct err *e);
 
 #endif

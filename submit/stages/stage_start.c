@@ -145,7 +145,7 @@ int stage_start(struct submission *s, struct err *e)
     rc = send_orders(s, orders, e);
     orders_free(orders, s->n_nodes);
     if (rc < 0) {
-        job_index_forget(s->id);
+        job_index_remove(s->id);
         return rc;
     }
     if (submission_count_ended(s) > 0) /* watch finds the cause, and ends the others */

@@ -254,7 +254,7 @@ static void delete_test_job(struct submission *s)
     for (size_t i = 0; i < s->n_nodes; i++)
         node_ask(s->http, &s->nodes[i], "DELETE", NULL, 0, &ignored, "/v1/jobs/%s", s->id);
     submission_finish_calls(s);
-    job_index_forget(s->id);
+    job_index_remove(s->id);
 }
 
 static void describe_test_job(struct test_job *t, const struct submission *s, double seconds)

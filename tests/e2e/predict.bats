@@ -47,7 +47,7 @@ last() {
     # A file that is not an earlier table is not replaced.
     run "$SUBMIT" predict out -o out/model/final.safetensors
     [ "$status" -ne 0 ]
-    [[ "$output" == *"out/model/final.safetensors is there, and no table of predictions"*"-o FILE"* ]]
+    [[ "$output" == *"out/model/final.safetensors exists and is no table of predictions"*"-o FILE"* ]]
     "$SUBMIT" predict out -o table.csv
     "$SUBMIT" predict out -o table.csv
     run "$SUBMIT" predict

@@ -142,8 +142,8 @@ TEST(an_id_prefix_finds_a_job_and_no_id_the_latest)
     submission_clear(&s);
     assert_int_equal(load(&s, "j-9"), ERR_NOT_FOUND);
     submission_clear(&s);
-    job_index_forget("j-1aaaaa");
-    job_index_forget("j-2ccccc");
+    job_index_remove("j-1aaaaa");
+    job_index_remove("j-2ccccc");
     assert_int_equal(load(&s, ""), ERR_USAGE); /* there is only one job, and the id is not its */
     assert_error_has("the job's id is empty");
     submission_clear(&s);

@@ -32,7 +32,7 @@ TEST(a_failure_is_printed_with_its_cause_and_the_meaning_of_that)
                         "j-000001 failed because node(1) at b:1 ended with RunnerDied (the runner ended "
                         "without a reason: a crash, or killed): killed by signal 9; in consequence ended "
                         "node(0) (JobFailed)");
-    assert_string_equal(text_of(o, "kept"), "its records are with its agents");
+    assert_string_equal(text_of(o, "kept"), "its records are on its agents");
     assert_string_equal(text_of(o, "next"), "job_submit fetch j-000001");
     json_decref(o);
 }
@@ -89,9 +89,8 @@ TEST(a_simulation_has_no_agents_to_ask)
     o = why("{\"id\":\"j-000001\",\"state\":\"pending\",\"folder\":\"/"
             "r\",\"files\":[],\"facts\":{\"simulation\":{}},"
             "\"nodes\":[]}");
-    assert_string_equal(
-        text_of(o, "why"),
-        "simulation j-000001 has not come to its end: its simulator is at work, or was ended");
+    assert_string_equal(text_of(o, "why"),
+                        "simulation j-000001 has not ended: its simulator is running, or was killed");
     assert_string_equal(text_of(o, "next"), "job_submit simulate --config /r/run.json");
     json_decref(o);
 }
@@ -103,7 +102,7 @@ TEST(earlier_attempts_are_printed)
                     "{\"attempt\":2,\"node\":0,\"reason\":\"Interrupted\"}]}}");
 
     assert_string_equal(text_of(o, "why"),
-                        "j-000001 succeeded: all its nodes came to their end; it is attempt 3, after 1 "
+                        "j-000001 succeeded: all its nodes finished; it is attempt 3, after 1 "
                         "(node(1): NodeLost), 2 (node(0): Interrupted)");
     json_decref(o);
 }
@@ -150,7 +149,7 @@ TEST(a_success_is_printed_as_a_success)
         "{\"id\":\"j-000001\",\"state\":\"succeeded\",\"cause_node\":null,\"folder\":\"/r\",\"files\":["
         "{\"name\":\"records/train.csv\"},{\"name\":\"model/final.safetensors\"}],\"nodes\":[]}");
 
-    assert_string_equal(text_of(o, "why"), "j-000001 succeeded: all its nodes came to their end");
+    assert_string_equal(text_of(o, "why"), "j-000001 succeeded: all its nodes finished");
     assert_string_equal(text_of(o, "kept"), "its records, its model are in /r");
     assert_string_equal(text_of(o, "next"), "job_submit rerun /r");
     json_decref(o);
@@ -202,8 +201,8 @@ TEST(an_agent_that_did_not_answer_is_to_be_started_again)
     json_t *o = why_failed("NodeLost", "agent b:1 does not answer", "mine", "");
 
     assert_string_equal(text_of(o, "kept"),
-                        "its records are in /r; the log of node(1) is with its agent, which did "
-                        "not answer: start it again at b:1");
+                        "its records are in /r; the log of node(1) is on its agent, which did "
+                        "not answer: start the agent at b:1 again");
     json_decref(o);
 }
 
