@@ -64,7 +64,7 @@ void export_write(struct submission *s, const json_t *run)
         if (writers[i](s, run, &e) == 0)
             continue;
         console_error("%s%s", e.text, text_stop(e.text));
-        console_info("The results are complete without it. next: job_submit export --to %s %s", names[i],
+        console_info("All other results are complete. next: job_submit export --to %s %s", names[i],
                      s->folder);
         s->is_complete = false;
     }

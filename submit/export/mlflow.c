@@ -35,11 +35,11 @@ enum { EXPERIMENT_DIGITS = 18, RUN_DIGITS = 32, META_MAX = 1 << 16, ARTIFACT_MAX
 enum { STATUS_RUNNING = 1, STATUS_FINISHED = 3, STATUS_FAILED = 4, STATUS_KILLED = 5, SOURCE_LOCAL = 4 };
 
 struct store {
-    const char *folder; /* of the results */
+    const char *folder; /* the folder of results */
     const json_t *run;
     char dir[PATH_MAX];
     char experiment[256], experiment_id[64], run_id[RUN_DIGITS + 1];
-    char path[PATH_MAX]; /* of the run */
+    char path[PATH_MAX]; /* the run's folder */
     struct appender curves;
 };
 
@@ -64,8 +64,8 @@ static long long ms(double seconds)
     return llround(seconds * 1000);
 }
 
-/* The end of the last node; 0: not known. */
-static double ended(const json_t *run)
+/* The time at which the last node ended; 0: unknown. */
+static double run_end(const json_t *run)
 {
     double last = 0, at;
     const json_t *n;
@@ -93,7 +93,7 @@ static int status(const json_t *run)
     return STATUS_RUNNING;
 }
 
-/* Not synced to the disk: what is exported can be exported again. */
+/* The file is not synced to the disk, because a job can be exported again. */
 static int write_file(const char *dir, const char *name, const char *text, size_t len, struct err *e)
 {
     char path[PATH_MAX], *slash;
@@ -108,7 +108,7 @@ static int write_file(const char *dir, const char *name, const char *text, size_
     return file_write_parts(path, &(struct iovec){(void *)(uintptr_t)text, len}, 1, 0666, false, e);
 }
 
-/* The same with what `put` prints. */
+/* Writes meta.yaml with the text that `put` prints. */
 static int write_meta(const struct store *s, const char *dir, void (*put)(FILE *f, const struct store *s),
                       struct err *e)
 {
@@ -146,7 +146,7 @@ static void put_experiment(FILE *f, const struct store *s)
 static void put_run(FILE *f, const struct store *s)
 {
     char more[RUN_DIGITS + 16];
-    double end = ended(s->run), began = run_node_began(s->run, 0);
+    double end = run_end(s->run), began = run_node_began(s->run, 0);
     const char *user = getenv("USER");
 
     snprintf(more, sizeof more, "/%s/artifacts", s->run_id);
@@ -170,8 +170,8 @@ static void put_run(FILE *f, const struct store *s)
     put_text(f, "user_id", user ? user : "");
 }
 
-/* Is this meta.yaml of an experiment of that name? MLflow writes it with or without quotes. */
-static bool is_of(const char *path, const char *name)
+/* Is this the meta.yaml of an experiment of that name? MLflow writes names with or without quotes. */
+static bool is_meta_of(const char *path, const char *name)
 {
     struct err ignored;
     char *text = NULL, *line, *rest;
@@ -201,7 +201,7 @@ static bool find_experiment(struct store *s)
     while (d && !found && (entry = readdir(d)))
         if (isdigit((unsigned char)entry->d_name[0]) && strlen(entry->d_name) < sizeof s->experiment_id &&
             snprintf(path, sizeof path, "%s/%s/meta.yaml", s->dir, entry->d_name) < (int)sizeof path &&
-            is_of(path, s->experiment)) {
+            is_meta_of(path, s->experiment)) {
             strcpy(s->experiment_id, entry->d_name);
             found = true;
         }
@@ -329,7 +329,7 @@ static int write_last(const struct store *s, struct err *e)
                 {"metrics/accuracy", json_object_get(means, "eval_accuracy")},
                 {"metrics/sent_bytes", json_object_get(comm, "sent_bytes")},
                 {"metrics/recv_bytes", json_object_get(comm, "recv_bytes")}};
-    double end = ended(s->run);
+    double end = run_end(s->run);
     char line[80], number[NUMBER_TEXT_MAX];
 
     for (size_t i = 0; i < sizeof last / sizeof *last; i++) {
@@ -350,7 +350,7 @@ static int write_metrics(struct store *s, struct err *e)
     return rc < 0 ? rc : write_last(s, e);
 }
 
-/* No link: a folder from somebody else could have one to any file of this user. */
+/* Copies a regular file, but no link: in another user's folder a link could lead to any file of this user. */
 static int copy_artifact(const struct store *s, int dir, const char *name, struct err *e)
 {
     char to[PATH_MAX], *bytes;

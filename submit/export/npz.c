@@ -138,9 +138,9 @@ static void put_directory(struct out *o, const struct zip_entry *x, size_t n)
     put_le(o, 0, 2); /* comment */
 }
 
-/* Computes names, headers and checksums, and the length of the archive. */
-static int prepare_entry(struct zip_entry *x, const struct tensor_view *t, size_t n, size_t *total,
-                         struct err *e)
+/* Computes names, headers and checksums of n entries, and the length of the archive. */
+static int prepare_entries(struct zip_entry *x, const struct tensor_view *t, size_t n, size_t *total,
+                           struct err *e)
 {
     *total = 22;
     for (size_t i = 0; i < n; i++) {
@@ -156,7 +156,7 @@ static int prepare_entry(struct zip_entry *x, const struct tensor_view *t, size_
         *total += 30 + 46 + 2 * strlen(x[i].name) + content_len(&x[i]);
     }
     if (*total > UINT32_MAX)
-        return err_set(e, ERR_CONFIG, "the archive would have %zu bytes, a plain .npz has at most 4 GiB",
+        return err_set(e, ERR_CONFIG, "the archive would have %zu bytes, but a plain .npz has at most 4 GiB",
                        *total);
     return 0;
 }
@@ -166,7 +166,7 @@ int npz_write(const char *path, const struct tensor_view *t, size_t n, struct er
     struct zip_entry *x = calloc(n + 1, sizeof *x);
     struct out o = {0};
     size_t total = 0;
-    int rc = x ? prepare_entry(x, t, n, &total, e) : err_set(e, ERR_NOMEM, "no memory for %zu tensors", n);
+    int rc = x ? prepare_entries(x, t, n, &total, e) : err_set(e, ERR_NOMEM, "no memory for %zu tensors", n);
 
     if (rc == 0 && !(o.bytes = malloc(total)))
         rc = err_set(e, ERR_NOMEM, "no memory for %zu bytes", total);

@@ -199,7 +199,8 @@ int onnx_write(const char *path, const struct model_spec *m, const struct tensor
     int rc;
 
     if (m->n_params * sizeof(float) > bytes_max)
-        return err_set(e, ERR_CONFIG, "%zu parameters: an ONNX file has at most 2 GiB", m->n_params);
+        return err_set(e, ERR_CONFIG, "the model has %zu parameters, but an ONNX file at most 2 GiB",
+                       m->n_params);
     build_graph(&g);
     protobuf_int(&model, MODEL_IR, IR_VERSION);
     protobuf_text(&model, MODEL_PRODUCER, "psgd");

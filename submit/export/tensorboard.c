@@ -27,7 +27,7 @@ struct tensorboard_writing {
     const json_t *run;
     const char *to;
     struct appender files;
-    int node; /* that of `began` and `path` */
+    int node; /* of `began` and `path` */
     bool has_node;
     double began;
     char path[PATH_MAX];
@@ -40,7 +40,7 @@ static uint32_t masked(const void *bytes, size_t len)
     return htole32((crc >> 15 | crc << 17) + 0xa282ead8U);
 }
 
-/* A stream remembers that a write failed, and appender_end() reports it. Takes the event. */
+/* Writes the event and clears it. appender_end() reports a failed write. */
 static int put_event(FILE *f, struct protobuf *event, struct err *e)
 {
     uint64_t len = htole64(event->len);
@@ -98,7 +98,7 @@ static int choose_file(struct tensorboard_writing *w, int node, struct err *e)
     return 0;
 }
 
-static int use(const struct scalars *s, void *with, struct err *e)
+static int use_scalars(const struct scalars *s, void *with, struct err *e)
 {
     struct tensorboard_writing *w = with;
     bool is_new;
@@ -113,7 +113,7 @@ static int use(const struct scalars *s, void *with, struct err *e)
 int tensorboard_write(const char *folder, const json_t *run, const char *to, struct err *e)
 {
     struct tensorboard_writing w = {.run = run, .to = to};
-    int rc = run_scalars(folder, use, &w, e);
+    int rc = run_scalars(folder, use_scalars, &w, e);
 
     return appender_end(&w.files, rc, e);
 }
