@@ -1,15 +1,15 @@
-/* The page's one global name, to which each file adds its part, and the JSON document that the page began with:
+/* The only global name of the page, to which each file adds its functions, and the initial data of the page:
  * {"mode": "browse" | "report" | "agent", "documents": {PATH: DOCUMENT} of a report}. */
 const psgd = (() => {
-    /* Characters without a shape of their own that change how others are shown, or make two texts look alike, as in
-     * shared/base/utf8.c, but for tabs and line feeds. */
+    /* Invisible characters that change how others are shown, or make two texts look alike: those of shared/base/utf8.c
+     * without tabs and line feeds. */
     const unseen = new RegExp(
         '[\\0-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff' +
             '\\ufff9-\\ufffb\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e007f}]',
         'gu',
     );
 
-    /* A document from outside, in which each of them is a question mark. Its arrays and objects are changed. */
+    /* Replaces each of them by a question mark in a document, whose arrays and objects are changed. */
     function clean(value) {
         if (typeof value === 'string') return value.replace(unseen, '?');
         if (Array.isArray(value)) {

@@ -1,5 +1,5 @@
-/* Requests to the program that served this page. What goes wrong is thrown as psgd.Problem, whose texts can be
- * shown as they are. */
+/* Requests to the program that served this page. A failure is thrown as psgd.Problem, whose texts can be shown
+ * without a change. */
 psgd.Problem = class extends Error {
     constructor(status, title, detail) {
         super(title);
@@ -17,7 +17,7 @@ psgd.request = (() => {
         try {
             said = psgd.clean(await response.json());
         } catch {
-            /* A body that is no JSON says nothing to people. */
+            /* A body that is not JSON is not shown. */
         }
         return new psgd.Problem(
             response.status,
@@ -40,11 +40,11 @@ psgd.request = (() => {
     return {
         json: async (path, options = {}) => psgd.clean(await (await answer(path, options)).json()),
         blob: async (path, options = {}) => (await answer(path, options)).blob(),
-        /* In memory only: a page that is reloaded asks again. */
+        /* Kept in memory only: after a reload the user types it again. */
         set_token: (token) => {
             headers.Authorization = `Bearer ${token}`;
         },
-        /* "?a=1&b=2" of what is neither undefined, null nor empty, in the order given. */
+        /* "?a=1&b=2" of the values that are neither undefined, null nor empty, in their order. */
         query: (values) => {
             const given = Object.entries(values).filter(([, v]) => v !== undefined && v !== null && v !== '');
             return given.length

@@ -1,12 +1,12 @@
-/* A source answers what views ask; there is one for each mode, with the same functions. This one asks
- * `job_submit browse`. Functions that a mode lacks are absent: cancel, compare, watch. */
+/* A source gets the documents that views show. Each mode has one, with the same functions; a mode may lack cancel,
+ * compare and watch. This source requests documents from `job_submit browse`. */
 psgd.sources = {
     browse: () => {
         const {json, query} = psgd.request;
         const of = (id) => `/api/jobs/${encodeURIComponent(id)}`;
 
         return {
-            /* Whether series can be asked for in a range. */
+            /* Can series be requested in a range? */
             zooms: true,
             jobs: () => json('/api/jobs'),
             job: (id) => json(of(id)),
@@ -23,8 +23,8 @@ psgd.sources = {
             file_href: (id, path) => `${of(id)}/files/${path.split('/').map(encodeURIComponent).join('/')}`,
             compare: (ids, target) => json('/api/compare' + query({ids: ids.join(','), target})),
             cancel: (id) => json(of(id) + '/cancel', {method: 'POST', headers: {'X-Psgd': '1'}}),
-            /* Calls back with {jobs(document), changed(document with the changed jobs only), recorded({id, rows}), connected(bool, whether that
-             * is final)}; returns a function that ends it. */
+            /* Calls jobs(document), changed(document of the changed jobs), recorded({id, rows}) and connected(is_connected,
+             * is_final) of `on` at events; returns a function that ends this. */
             watch: (on) => {
                 const events = new EventSource('/api/events');
                 events.addEventListener('open', () => on.connected(true));

@@ -1,11 +1,11 @@
-/* The source of report.html: the documents within it, by the paths that `job_submit browse` has for them. */
+/* The source of report.html: its own documents, by the paths that they have in `job_submit browse`. */
 psgd.sources.report = () => {
     const {query} = psgd.request;
     const documents = psgd.data.documents || {};
 
     async function get(path) {
         if (!Object.hasOwn(documents, path))
-            throw new psgd.Problem(404, 'Not in this report', 'This job has no such records.');
+            throw new psgd.Problem(404, 'Not in this report', 'This job has no records of this kind.');
         return documents[path];
     }
 
@@ -29,7 +29,7 @@ psgd.sources.report = () => {
             const all = await get(`/api/jobs/${id}/log`);
             return {...all, lines: all.lines.filter((line) => has(line, q)), next: null};
         },
-        /* Beside report.html. */
+        /* The folder of report.html. */
         file_href: (id, path) => path.split('/').map(encodeURIComponent).join('/'),
     };
 };

@@ -1,5 +1,5 @@
-/* The source of an agent's own page: what the agent's routes say of the jobs on its machine, in the form that views take.
- * On loopback /v1/status needs no token; the rest does, which is asked for when it is needed. */
+/* The source of an agent's own page: converts the answers of the agent's routes on the jobs of its machine to the documents
+ * of views. On loopback /v1/status needs no token; other routes do, and the page asks the user for it when one refuses. */
 psgd.sources.agent = () => {
     const {json, blob, query} = psgd.request;
     const of = (id) => `/v1/jobs/${encodeURIComponent(id)}`;
@@ -79,7 +79,7 @@ psgd.sources.agent = () => {
         };
     }
 
-    /* A job's log so far: only what is new of it is asked for. Of a long one the last lines are kept. */
+    /* The log of a job so far: only its new lines are requested. Of a long log the last lines are kept. */
     const kept_lines = 100000,
         part_bytes = 4 << 20; /* at most so much comes in one answer */
     let log = {};
@@ -105,7 +105,7 @@ psgd.sources.agent = () => {
                 mine.dropped += excess;
             }
         };
-        /* One after the other: two at once would get the same part. */
+        /* One request after the other: two at once would get the same part. */
         mine.asking = (mine.asking || Promise.resolve()).catch(() => {}).then(more);
         await mine.asking;
         const rest = mine.open ? psgd.clean(log_lines([mine.open], job.node, mine.dropped + mine.lines.length)) : [];
@@ -134,7 +134,7 @@ psgd.sources.agent = () => {
         },
         file: (id, path) => blob(`${of(id)}/artifacts/${encodeURIComponent(path)}`, {headers: {Accept: '*/*'}}),
         about: () => json('/v1/agent'),
-        /* Asks again every two seconds, while the page is seen. */
+        /* Requests the jobs every two seconds while the page is visible. */
         watch: (on) => {
             let steps = new Map();
             const ask = async () => {

@@ -1,17 +1,17 @@
-/* Numbers as people read them: three or four digits, a unit, and a narrow space between. */
+/* Numbers for people: three or four digits, a narrow space, a unit. */
 psgd.format = (() => {
     const space = '\u202f',
         missing = '–';
     const byte_units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
 
-    /* What is no number, or "nan", "inf", "-inf" of a series, as text. */
+    /* The text of a missing value, or of "nan", "inf", "-inf" in a series; null for a finite number. */
     function unusual(v) {
         if (v === null || v === undefined || v === '') return missing;
         if (typeof v !== 'number') return {nan: 'not a number', inf: '∞', '-inf': '−∞'}[v] || missing;
         return Number.isFinite(v) ? null : Number.isNaN(v) ? 'not a number' : v > 0 ? '∞' : '−∞';
     }
 
-    /* With the digits grouped by three, and a minus that is as wide as a digit. */
+    /* Digits in groups of three, and a minus sign as wide as a digit. */
     function grouped(text) {
         const [whole, part] = text.split('.');
         const digits = whole.replace(/\B(?=(\d{3})+(?!\d))/g, space).replace('-', '−');
@@ -81,7 +81,7 @@ psgd.format = (() => {
         count: (v) => unusual(v) || grouped(String(Math.round(v))),
         percent: (v) => unusual(v) || `${(100 * v).toFixed(Math.abs(v) >= 0.9995 ? 1 : 2)}${space}%`,
         share: (v) => unusual(v) || `${(100 * v).toFixed(v > 0 && v < 0.1 ? 1 : 0)}${space}%`,
-        /* 0, 1, ... is a worker, -2, -3, ... a server, -1 and null job_submit. */
+        /* 0, 1, ... are workers, -2, -3, ... servers; -1 and null are job_submit. */
         node: (v) =>
             v === null || v === undefined || v === -1 ? 'job_submit' : v >= 0 ? `worker ${v}` : `server ${-2 - v}`,
         text: (v) =>

@@ -1,17 +1,17 @@
-/* Elements. Text from outside becomes text nodes only, so that no name or log line is ever read as HTML. */
+/* Elements. Text of documents becomes only text nodes, so that no name or log line is parsed as HTML. */
 psgd.h = (() => {
     function set(element, name, value) {
         if (value === undefined || value === null || value === false) return;
         if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
         else if (name === 'style')
-            /* by the object model: the page's policy forbids the attribute */
+            /* by the object model, because the page's policy forbids the attribute */
             Object.entries(value).forEach(([k, v]) => element.style.setProperty(k, v));
         else if (name === 'value' || name === 'checked' || name === 'disabled' || name === 'indeterminate')
             element[name] = value;
         else element.setAttribute(name, value === true ? '' : value);
     }
 
-    /* h('p.note', {id: 'x', onclick: f}, 'text', child, [more]): null and false are no child. */
+    /* h('p.note', {id: 'x', onclick: f}, 'text', child, [more]): null and false are skipped. */
     return (what, attributes, ...children) => {
         const [tag, ...classes] = what.split('.');
         const element = document.createElement(tag);
@@ -22,7 +22,7 @@ psgd.h = (() => {
     };
 })();
 
-/* Puts children in the place of others, unless what they show is what is shown already: `key` says what. */
+/* Replaces the children of a place, unless `key`, the data that they show, is equal to that of the last call. */
 psgd.put = (element, key, make) => {
     const text = JSON.stringify(key);
     if (element.psgd_key === text) return;

@@ -1,4 +1,4 @@
-/* Light, dark, or as the system says. The choice is kept where the browser allows it. */
+/* Light, dark, or the system's colours. The browser stores the choice, if it may. */
 psgd.theme = (() => {
     const names = {'': 'as the system', light: 'light', dark: 'dark'};
     const listeners = new Set();
@@ -17,7 +17,7 @@ psgd.theme = (() => {
         try {
             localStorage.setItem('psgd-theme', chosen);
         } catch {
-            /* Then it lasts as long as the page. */
+            /* Without storage the choice holds until the page is closed. */
         }
     }
 
@@ -61,7 +61,7 @@ psgd.theme = (() => {
     return {button, is_dark, changed: listeners};
 })();
 
-/* The colour that a custom property of the style has now, as a canvas takes it. */
+/* The present colour of a custom property of the style, for a canvas. */
 psgd.colour = (() => {
     let probe;
     return (name) => {

@@ -1,4 +1,4 @@
-/* What is shown is in the address, behind #, so that Back works and a view can be sent to somebody:
+/* The address names the view behind #, so that Back works and a link leads to a view:
  *     #/   #/job/ID/TAB?x=bytes   #/compare?ids=A,B */
 psgd.route = (() => {
     function parse() {
@@ -21,14 +21,14 @@ psgd.route = (() => {
         };
     }
 
-    /* The address of a view; values of the query that are empty are left out. */
+    /* The address of a view, without the empty values of the query. */
     function href(parts, query = {}) {
         const given = Object.entries(query).filter(([, v]) => v !== undefined && v !== null && v !== '');
         const text = given.map(([k, v]) => `${k}=${encodeURIComponent(v).replace(/%2C/g, ',')}`).join('&');
         return `#/${parts.map(encodeURIComponent).join('/')}${text ? `?${text}` : ''}`;
     }
 
-    /* Changes values of the query of the view that is shown, without a step for Back. */
+    /* Changes values of the present view's query, without a new entry for Back. */
     function amend(values) {
         const r = parse();
         const parts = [r.view === 'jobs' ? '' : r.view, r.id, r.tab].filter(Boolean);

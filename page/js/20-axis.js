@@ -1,5 +1,4 @@
-/* Axes: which unit an axis has, where its ticks are, and what they say. For the chart on the screen and for the exported
- * one alike. */
+/* Axes: units, ticks and their labels, for the chart on the screen and for the exported one. */
 psgd.axis = (() => {
     const {format} = psgd;
     const scaled = {
@@ -25,7 +24,7 @@ psgd.axis = (() => {
     };
     const divisors = {min: 60, h: 3600, d: 86400};
 
-    /* {unit, div}: values divided by `div` are in `unit`, which suits an axis that ends at `most`. */
+    /* The unit of an axis that ends at `most`: {unit, div}, where a value divided by `div` is in `unit`. */
     function unit_of(kind, most) {
         const units = scaled[kind];
         if (!units) return {unit: '', div: 1};
@@ -45,7 +44,7 @@ psgd.axis = (() => {
         return {ticks: out, step};
     }
 
-    /* 1, 2, 5 of each power of ten, or the powers only where there are many. */
+    /* 1, 2 and 5 times each power of ten; of many powers only these. */
     function logarithmic(lo, hi) {
         const decades = Math.log10(hi / lo);
         if (decades < 0.7) return linear(lo, hi, 5, 1).ticks.filter((v) => v > 0);
@@ -64,7 +63,7 @@ psgd.axis = (() => {
         return values.map((v) => format.grouped(v.toFixed(places)));
     }
 
-    /* On a logarithmic axis each tick has the digits that it needs. */
+    /* On a logarithmic axis the number of digits differs from tick to tick. */
     const log_labels = (ticks, div) =>
         ticks.map((v) =>
             v / div >= 1e6 || v / div < 1e-4

@@ -1,4 +1,5 @@
-/* Colours of curves, told apart also by those who see fewer colours (after Okabe and Ito); beyond six, dashes help. */
+/* Colours of curves that colour-blind people can distinguish (after Okabe and Ito); more than six curves also differ in
+ * their dashes. */
 psgd.palette = (() => {
     const n_colours = 6;
     const dashes = [[], [7, 3], [2, 3], [10, 3, 2, 3]];

@@ -1,6 +1,6 @@
-/* Curves: from the series documents of a source to what a chart draws. A curve is {key, label, colour, dash, width, x, y,
- * lo, hi, every, odd}: each `every`-th row is a point; lo and hi are the extremes of the rows since the point before, or null
- * where there are none; `odd` is {x, value} of the first value that is not finite. */
+/* Curves: converts the series documents of a source for charts. A curve is {key, label, colour, dash, width, x, y, lo, hi,
+ * every, odd}: each `every`-th row is a point; lo and hi are the extremes of the rows since the point before, or null if
+ * the document has none; `odd` is {x, value} of the first value that is not finite. */
 psgd.curves = (() => {
     const {palette, format} = psgd;
 
@@ -28,7 +28,7 @@ psgd.curves = (() => {
 
     const has_values = (c) => c.y.some((v) => v !== null) || c.odd;
 
-    /* The curves of one name: the mean over the workers, where there are several, and each node's. */
+    /* The curves of one name: each node's, and, of several workers, the mean. */
     function of_series(doc, name) {
         const nodes = (doc.nodes || [])
             .map((n, i) =>
@@ -61,7 +61,7 @@ psgd.curves = (() => {
         });
     }
 
-    /* The range of all curves' values in each of n parts of x from lo to hi: what is behind the lines. */
+    /* The range of all curves' values in each of n parts of x from lo to hi, drawn behind the lines. */
     function envelope(curves, lo, hi, n, is_log) {
         const f = is_log ? Math.log : (v) => v,
             back = is_log ? Math.exp : (v) => v;

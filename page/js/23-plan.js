@@ -1,6 +1,6 @@
-/* The plan of a chart: what is drawn where, whoever draws it. From a model
+/* The plan of a chart: which line is drawn where, on the screen and in a file. Made of a model
  *     {title, x_kind, y_kind, y_title, curves, behind, is_log, is_log_x, smoothing, from, to}
- * where from and to are the range of x, or null for all, and `behind` are curves whose range is drawn behind the lines. */
+ * in which from and to are the range of x, or null for all, and `behind` are curves whose range is drawn behind the lines. */
 psgd.plan = (() => {
     const {curves} = psgd;
     const parts = 300; /* of the range behind the lines */
@@ -33,7 +33,7 @@ psgd.plan = (() => {
         return [Math.max(floor, lo - pad), Math.min(ceiling, hi + pad)];
     }
 
-    /* Rules differ in their bytes by orders of magnitude: on a linear axis all but one are a line at its edge. */
+    /* The bytes of rules differ by orders of magnitude: on a linear axis the curves of most are at its edge. */
     const apart = 10;
     function is_wide(x_kind, list) {
         const ends = list.map((c) => Math.max(0, ...c.x.slice(-1))).filter((v) => v > 0);

@@ -1,9 +1,9 @@
-/* A chart as a file: SVG, PNG (the same, drawn by the browser at twice the size), or CSV of its curves. Always on white,
- * as for a paper. */
+/* A chart as a file: SVG, PNG (the SVG drawn by the browser at twice the size), or CSV of its curves. The background is
+ * white, as in a paper. */
 psgd.export = (() => {
     const {axis} = psgd;
     const size = {width: 720, height: 400, left: 64, right: 20, top: 44, bottom: 50, legend: 18};
-    /* Of style.css, on white. */
+    /* The colours of 00-colours.css on white. */
     const colours = {
         '--curve-0': '#0068a8',
         '--curve-1': '#c04a00',
@@ -14,7 +14,7 @@ psgd.export = (() => {
         '--ink': '#1b1f24',
     };
 
-    /* What XML 1.0 forbids, also as a reference, is replaced (its section 2.2). */
+    /* Replaces characters that XML 1.0 forbids even as references (its section 2.2). */
     const escape = (text) =>
         String(text)
             .replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
@@ -36,7 +36,7 @@ psgd.export = (() => {
                 pen = 'M';
                 return;
             }
-            /* A value alone is a line of no length, which round ends make a dot. */
+            /* A single value is a line without length; its round ends make it a dot. */
             path += `${pen}${at(x(v))} ${at(y(line.y[i]))}${pen === 'M' && (line.y[i + 1] ?? null) === null ? 'h0' : ''}`;
             pen = 'L';
         });
@@ -141,7 +141,7 @@ psgd.export = (() => {
         const drawn = svg(plan),
             image = new Image();
         const url = URL.createObjectURL(new Blob([drawn.text], {type: 'image/svg+xml'}));
-        const failed = () => psgd.live.say(`${name}: this browser cannot draw it; take SVG`);
+        const failed = () => psgd.live.say(`${name}: this browser cannot draw a PNG; use SVG`);
         image.addEventListener('load', () => {
             const canvas = psgd.h('canvas', {width: 2 * drawn.width, height: 2 * drawn.height});
             canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
@@ -155,14 +155,14 @@ psgd.export = (() => {
         image.src = url;
     }
 
-    /* A cell as RFC 4180 has it; one that a spreadsheet would take for a formula begins with an apostrophe. */
+    /* A cell by RFC 4180; an apostrophe is put before a text that a spreadsheet would read as a formula. */
     const cell = (v) => {
         const words = v === null || v === undefined ? '' : String(v);
         const safe = typeof v === 'string' && /^[=+\-@\t\r]/.test(words) ? `'${words}` : words;
         return /[",\r\n]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
     };
 
-    /* One row per point: what is drawn, without smoothing. */
+    /* One row per drawn point, without smoothing. */
     function csv(plan) {
         const rows = [['curve', axis.x_names[plan.x_kind], plan.y_title, 'min', 'max']];
         plan.curves.forEach((c) =>

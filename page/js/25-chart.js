@@ -1,5 +1,5 @@
-/* A chart: title, what the curves say in words, the picture, and its exports. uPlot draws lines and axes; the range behind
- * them is drawn here. Its place has a fixed height, so that nothing moves when data come. */
+/* A chart: title, a summary of the curves in words, the picture, and its exports. uPlot draws lines and axes; this file
+ * draws the range behind them. The picture has a fixed height, so that nothing moves when data arrive. */
 psgd.chart = (() => {
     const {h, axis, format, colour} = psgd;
     const font = '12px system-ui, sans-serif',
@@ -19,8 +19,8 @@ psgd.chart = (() => {
         return at;
     }
 
-    /* "last 0.21 at step 40, lowest 0.2 at step 38": what the picture says of a curve. Where not each row is a point, the
-     * extremes are of all rows, "near" a point; without these, nothing is said of extremes, as a row between could be one. */
+    /* A curve in words: "last 0.21 at step 40, lowest 0.2 at step 38". If not each row is a point, the extremes are those of
+     * all rows, "near" a point; if the document lacks these, the text has none, as a row between two points could be one. */
     function words(plan, c) {
         const at_x = (i) =>
             `${plan.x_kind === 'time' || plan.x_kind === 'bytes' ? '' : `${plan.x_kind} `}${axis.text(plan.x_kind, c.x[i])}`;
@@ -45,7 +45,7 @@ psgd.chart = (() => {
             .join(', ');
     }
 
-    /* In one line: of the mean, or the only curve, all that is said; of several the last values. */
+    /* One line: the words of the mean or of the only curve; of several curves the last values. */
     function summary(plan) {
         const {curves} = plan;
         const one = curves.length === 1 ? curves[0] : curves.find((c) => c.key === 'mean');
@@ -58,7 +58,7 @@ psgd.chart = (() => {
         );
     }
 
-    /* For those who do not see the picture. */
+    /* The picture in words, for screen readers. */
     function description(plan) {
         const more = plan.curves.length - described_most;
         return (
@@ -69,7 +69,7 @@ psgd.chart = (() => {
         );
     }
 
-    /* uPlot's table: one x for all curves. */
+    /* The table for uPlot, with one column of x for all curves. */
     function table(lines) {
         if (!lines.length) return [[], []];
         const [first] = lines;
@@ -94,7 +94,7 @@ psgd.chart = (() => {
         u.ctx.restore();
     }
 
-    /* The values that have a dot: all of a few, else those that no line reaches, as their neighbours are missing. */
+    /* The values with a dot: all of a few, else those without a line, because their neighbours are missing. */
     function dots(u, series) {
         const y = u.data[series],
             at = [];

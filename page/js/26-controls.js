@@ -1,5 +1,4 @@
-/* What is asked of all charts of a view at once: which x, how smooth, which axis, which range, which curves. The address
- * keeps it. */
+/* The controls of all charts of a view: x, smoothing, logarithmic axes, range, curves. Their values are in the address. */
 psgd.controls = (() => {
     const {h, axis, route} = psgd;
     const few = 8; /* nodes, up to which each has its curve without being asked for */
@@ -47,8 +46,7 @@ psgd.controls = (() => {
         );
     }
 
-    /* xs: the names that x can have. on_change('x' | 'look' | 'range' | 'curves'). `like`: {is_log: unless the
-     * address says otherwise, log_title}. */
+    /* xs: the names of x. on_change('x' | 'look' | 'range' | 'curves'). is_log: the value without one in the address. */
     function make(query, xs, on_change, {is_log = false, log_title = 'Logarithmic y'} = {}) {
         const state = from_query(query, xs, is_log);
         const changed = (what) => {
@@ -156,7 +154,7 @@ psgd.controls = (() => {
                       xs.map((x) => [x, axis.x_names[x]]),
                       state.x,
                       (x) => {
-                          /* A range of steps is none of seconds. */
+                          /* A range of steps is no range of seconds. */
                           [state.x, state.is_log_x, state.from, state.to] = [x, null, null, null];
                           show();
                           changed('x');
@@ -210,7 +208,7 @@ psgd.controls = (() => {
         return {
             element,
             state,
-            /* What the plans of the charts have made of `is_log_x`. */
+            /* Is x logarithmic in the plans of the charts? */
             set_log_x: (is_log_x) => {
                 log_x.checked = is_log_x;
             },

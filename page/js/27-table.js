@@ -3,7 +3,7 @@ psgd.table = (() => {
     const {h} = psgd;
 
     /* A table of columns {title, of(row), number, head, wide}: `number` aligns right, `head` is the row's header, `wide` is
-     * left out where there is little room. Cells are texts or elements. `kind` "narrow": as wide as it must be. */
+     * left out on a narrow screen. Cells are texts or elements. `kind` "narrow": no wider than its cells. */
     function table(caption, columns, rows, kind = null) {
         const classes = (c) => [c.number && 'number', c.wide && 'wide'].filter(Boolean).join(' ') || null;
         return h(
@@ -39,7 +39,7 @@ psgd.table = (() => {
         );
     }
 
-    /* Names and values, one each. */
+    /* A list of names with a value each. */
     table.facts = (pairs) =>
         h(
             'dl.facts',
@@ -47,7 +47,7 @@ psgd.table = (() => {
             pairs.filter(Boolean).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value))),
         );
 
-    /* A share of 0 to 1 as a bar, without words: they are beside it. */
+    /* A share of 0 to 1 as a bar; the cell beside it has the number. */
     table.bar = (share, kind = '') =>
         h(
             'span.bar',
@@ -58,13 +58,13 @@ psgd.table = (() => {
     return table;
 })();
 
-/* A word of a command as a shell reads it: names of folders may be anybody's. */
+/* Quotes a word of a command for a shell, because a folder may have any name. */
 psgd.word = (text) => {
     const safe = text.startsWith('-') ? `./${text}` : text;
     return /^[\w@%+=:,./-]+$/.test(safe) ? safe : `'${safe.replace(/'/g, "'\\''")}'`;
 };
 
-/* A command that does the same, to be copied. */
+/* A command with a button that copies it. */
 psgd.command = (text) => {
     const {h} = psgd;
     const button = h(
@@ -96,7 +96,7 @@ psgd.commands = (...texts) =>
         texts.map(psgd.command),
     );
 
-/* What is said in place of something: empty, or an error and what to do. */
+/* A notice instead of contents: why there are none, and what to do. */
 psgd.notice = (title, detail, ...more) =>
     psgd.h('div.notice', {}, psgd.h('p.notice-title', {}, title), detail ? psgd.h('p', {}, detail) : null, more);
 
@@ -105,15 +105,15 @@ psgd.trouble = (problem) => {
         problem instanceof psgd.Problem ? problem : new psgd.Problem(0, 'This page has an error', String(problem));
     if (psgd.data.mode === 'browse' && (what.status === 401 || what.status === 403))
         return psgd.notice(
-            'This page may not ask any more',
-            `${what.detail || what.title}. Open the address that job_submit browse prints; it is good once, ` +
-                'and as long as that program runs.',
+            'The page has no access any more',
+            `${what.detail || what.title}. Open the address that job_submit browse prints; it works once, ` +
+                'while that program runs.',
         );
     if (psgd.data.mode === 'agent' && (what.status === 401 || what.status === 403))
         return psgd.notice(
-            'The agent wants a token',
-            "Its own is in the file token of its folder; a member's with scope read is enough. " +
-                'The token stays in this page, until it is closed.',
+            'The agent requires a token',
+            "The agent's own token is in the file token of its folder; a member's token with scope read suffices. " +
+                'This page keeps the token until it is closed.',
             psgd.ask_token(),
         );
     if (what.status === 0 && problem instanceof psgd.Problem && psgd.data.mode === 'browse')

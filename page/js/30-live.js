@@ -1,5 +1,5 @@
-/* What changes while the page is open: the list of jobs, and which jobs have new rows. One stream of events for the page
- * (or, of an agent, a question every two seconds while the page is seen), any number of listeners. */
+/* Changes while the page is open: of the list of jobs, and of the records of running jobs. The page has one stream of
+ * events (on an agent, a request every two seconds while it is visible) and any number of listeners. */
 psgd.live = (() => {
     const listeners = new Set();
     const said = psgd.h('p.hidden', {role: 'status', 'aria-live': 'polite'}),
@@ -27,7 +27,7 @@ psgd.live = (() => {
         tell('jobs', doc);
     }
 
-    /* Of the jobs known, some are other ones now. */
+    /* Replaces the jobs that have changed. */
     function change(doc) {
         const now = new Map(doc.jobs.map((j) => [j.id, j]));
         if (jobs) take({...doc, jobs: jobs.jobs.map((j) => now.get(j.id) || j)});
@@ -38,8 +38,8 @@ psgd.live = (() => {
         banner.textContent = is_up
             ? ''
             : is_final
-              ? 'The program that serves this page does not know it any more. Open the address that it prints.'
-              : 'No connection to the program that serves this page; trying again. What is shown may be old.';
+              ? 'The program that serves this page was started again. Open the address that it prints.'
+              : 'No connection to the program that serves this page; trying again. The page may show old data.';
     }
 
     return {
@@ -48,12 +48,12 @@ psgd.live = (() => {
         say,
         start: () =>
             psgd.source.watch && psgd.source.watch({jobs: take, changed: change, connected, recorded: (what) => tell('recorded', what)}),
-        /* The list as last heard, or asked for. */
+        /* The list of the last event, or of a request. */
         jobs: async () => {
             if (!jobs) take(await psgd.source.jobs());
             return jobs;
         },
-        /* A listener is {jobs(document), recorded({id, rows})}; returns a function that ends it. */
+        /* A listener is {jobs(document), recorded({id, rows})}; returns a function that removes it. */
         listen: (listener) => {
             listeners.add(listener);
             return () => listeners.delete(listener);
@@ -61,7 +61,7 @@ psgd.live = (() => {
     };
 })();
 
-/* Calls f at most once in `pause` ms, and once more if it was asked for meanwhile; never twice at a time. */
+/* Calls f at most once in `pause` ms, and once more if there was a call meanwhile; never twice at a time. */
 psgd.calmly = (f, pause) => {
     let is_busy = false,
         is_asked = false;

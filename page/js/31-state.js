@@ -1,4 +1,4 @@
-/* How a job's state and progress look wherever they are shown. */
+/* A job's state and progress as elements, for all views. */
 psgd.state = (() => {
     const {h, format, table} = psgd;
     const marks = {
@@ -45,7 +45,7 @@ psgd.state = (() => {
         return [h('span', {}, format.seconds(job.elapsed_s)), left];
     }
 
-    /* Why it is in that state, if that is not plain. */
+    /* The reason of the state, if there is one. */
     const why = (job) => [job.reason, job.message].filter(Boolean).join(': ');
 
     /* "Test loss", or "Training loss" of a job that was not tested: of its last step. */
@@ -55,7 +55,7 @@ psgd.state = (() => {
     return {pill, progress, time, why, measured, is_over};
 })();
 
-/* Asks before a job is cancelled. */
+/* A dialog before a job is cancelled. */
 psgd.cancel = (job) => {
     const {h} = psgd;
     const error = h('p.error', {role: 'alert', hidden: true});
@@ -69,7 +69,7 @@ psgd.cancel = (job) => {
         'dialog',
         {'aria-labelledby': title.id, oncancel: close},
         title,
-        h('p', {}, 'Its nodes stop after the step that they are at. What was recorded so far stays.'),
+        h('p', {}, 'Its nodes stop after their present step. The records so far are kept.'),
         error,
         h('div.buttons', {}, h('button', {type: 'button', onclick: close}, 'Let it run'), act),
     );

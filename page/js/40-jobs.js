@@ -1,4 +1,4 @@
-/* The view of all jobs: a table that can be searched and sorted, the agents, and the choice of runs to compare. */
+/* The view of all jobs: a table with search and sorting, the agents, and the choice of runs to compare. */
 psgd.views = {};
 
 psgd.views.jobs = (() => {
@@ -7,7 +7,7 @@ psgd.views.jobs = (() => {
     const order = {by: 'created_at', down: true};
     const wanted = {text: '', state: ''};
 
-    /* Below a value in a column of test results that is none. */
+    /* Below a value of training in a column of test results. */
     const of_training = (job) => (job.metrics?.of === 'training' ? h('small', {}, 'training') : null);
     const data_of = (job) => [job.dataset, job.model].filter(Boolean).join(' · ');
     const columns = [
@@ -287,10 +287,10 @@ psgd.views.jobs = (() => {
                 list.length
                     ? []
                     : doc.jobs.length
-                      ? psgd.notice('No job fits', 'Clear the search, or choose another state.')
+                      ? psgd.notice('No job matches', 'Clear the search, or choose another state.')
                       : psgd.notice(
                             'No jobs yet',
-                            'There are no results in the folder that is shown, and no jobs on the agents of worker.json. They appear here as soon as one is submitted.',
+                            'The folder has no results, and the agents of worker.json have no jobs. A job appears here as soon as it is submitted.',
                             psgd.command('job_submit --codec fedavg --node_count 2 --epochs 2 -o logs/first'),
                         ),
             );

@@ -1,5 +1,5 @@
-/* What an agent says of itself and of its machine now, above the list of its jobs: [title, text] each. The result asks each
- * time that it is called, but no more for what wants a token once that was refused: an agent counts refusals. */
+/* The present facts of an agent and its machine, above the list of its jobs: [title, text] each. The returned function
+ * requests them at each call; a route that refused a token is not requested again, because the agent counts refusals. */
 psgd.agent_facts = () => {
     const {format} = psgd;
     let is_refused = false;
@@ -30,7 +30,7 @@ psgd.agent_facts = () => {
     };
 };
 
-/* The question for an agent's token. */
+/* A form for an agent's token. */
 psgd.ask_token = () => {
     const {h} = psgd;
     const id = psgd.id('token'),

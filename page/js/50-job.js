@@ -1,6 +1,6 @@
-/* The view of one job: what it is and how it goes, and one of its tabs. A tab is {name, title, is_for(job), make(job view)}, where
- * is_for says whether such a job has it (absent: each has), and make returns {element, update(document), recorded(), end()}, all but
- * the first optional. A view opens on the first tab that the job has. */
+/* The view of one job: its description and state, and one of its tabs. A tab is {name, title, is_for(job), make(job view)}:
+ * is_for says whether the job has the tab (absent: each has it), and make returns {element, update(document), recorded(),
+ * end()}, of which only element is required. A view opens with the first tab of the job. */
 psgd.tabs = [];
 
 psgd.views.job = (() => {
@@ -120,7 +120,7 @@ psgd.views.job = (() => {
             tab?.end?.();
             const found = next ? psgd.tabs.find((t) => t.name === next) : tabs()[0];
             tab_name = found ? found.name : next;
-            tab = found ? found.make(view) : {element: psgd.notice('No such part of a job', 'Choose one above.')};
+            tab = found ? found.make(view) : {element: psgd.notice('A job has no such part', 'Choose one above.')};
             place.replaceChildren(tab.element);
             tab.update?.(view.doc);
             show_nav();
@@ -194,7 +194,7 @@ psgd.views.job = (() => {
                 place,
                 commands,
             ),
-            /* Another tab of the same job: true if it was shown in place. */
+            /* Shows another tab of the same job without a new view; true if it did. */
             move: (next) => {
                 if (next.id !== id || !view.doc) return false;
                 view.query = next.query;
@@ -209,7 +209,8 @@ psgd.views.job = (() => {
     };
 })();
 
-/* What a terminal has of this job. Its folder is known everywhere, its id only where it was submitted. */
+/* Commands for a terminal about this job. They name its folder, if it has one, because an id is known only to the user who
+ * submitted the job. */
 psgd.job_commands = (job) => {
     const out = [],
         folder = job.folder && psgd.word(job.folder);

@@ -1,4 +1,4 @@
-/* Loss and accuracy, of training and of the test set, and what codec and model record besides. */
+/* Loss and accuracy of training and of the test set, the metrics of the model and the records of the codec. */
 psgd.curves_view = (() => {
     const parts_of = [
         {title: 'Test accuracy', file: 'eval', name: 'accuracy', kind: 'percent', y_title: 'accuracy'},
@@ -7,10 +7,10 @@ psgd.curves_view = (() => {
         {title: 'Training loss', file: 'train', name: 'loss', kind: 'loss', y_title: 'loss'},
     ];
 
-    /* As many points as a chart has pixels, and fewer of each of many nodes, as each has its own x. */
+    /* As many points as a chart has pixels; fewer of each of many nodes, because each has its own x. */
     const points = (n_nodes) => Math.max(100, Math.min(1000, Math.round(12000 / Math.max(1, n_nodes))));
 
-    /* Behind the mean is the range of all nodes, behind nodes' curves their own. */
+    /* The range behind the mean is of all nodes, the range behind a node's curve of this node. */
     const behind = (all, shown) => (shown.some((c) => c.key === 'mean') ? all : shown);
 
     /* The charts of one kind of records: it loads `request` and draws `list`, {title, name, kind, y_title} each. */
@@ -64,7 +64,7 @@ psgd.curves_view = (() => {
             } catch (problem) {
                 if (!docs || problem.status === 404)
                     charts.forEach((c) =>
-                        c.fail(problem.status === 404 ? 'This job has no such records.' : problem.title),
+                        c.fail(problem.status === 404 ? 'This job has no records of this kind.' : problem.title),
                     );
             }
         }
@@ -119,7 +119,7 @@ psgd.tabs.push({
         async function load_extra() {
             for (const [file, title] of [
                 ['metrics', 'Metrics of the model'],
-                ['codec', 'What the codec records'],
+                ['codec', 'Records of the codec'],
             ]) {
                 try {
                     const doc = await psgd.source.series(
@@ -130,7 +130,7 @@ psgd.tabs.push({
                     );
                     show_extra(file, title, doc);
                 } catch {
-                    /* Most jobs have none. */
+                    /* Most jobs have no such records. */
                 }
             }
         }
@@ -194,7 +194,7 @@ psgd.tabs.push({
         const left_out = h('p.hint');
         function show_left_out() {
             const n = groups.map((g) => g.doc()?.nodes_left_out || 0).reduce((a, b) => Math.max(a, b), 0);
-            left_out.textContent = n ? `${n} more nodes have no curve of their own here; the mean is over all.` : '';
+            left_out.textContent = n ? `${n} more nodes have no curve here; the mean is over all.` : '';
         }
         load();
         load_extra();

@@ -1,4 +1,4 @@
-/* Where a step's time goes, and how many bytes it sends: raw, and as they were passed on. */
+/* The time of a step by phases, and its bytes before and after compression. */
 psgd.tabs.push({
     name: 'time',
     title: 'Time and bytes',
@@ -8,10 +8,10 @@ psgd.tabs.push({
         const phases = [
             ['compute_s', 'compute', 'batch, forward, backward'],
             ['encode_s', 'encode', 'the codec writes messages'],
-            ['send_s', 'send', 'passing them to the network'],
-            ['wait_s', 'wait', 'for other nodes'],
+            ['send_s', 'send', 'messages are passed to the network'],
+            ['wait_s', 'wait', 'the node waits for other nodes'],
             ['decode_s', 'decode', 'the codec reads messages'],
-            ['apply_s', 'apply', 'updating the model'],
+            ['apply_s', 'apply', 'the model is updated'],
         ];
         const volumes = [
             ['raw_bytes', 'raw, before compression'],
@@ -38,7 +38,7 @@ psgd.tabs.push({
         function bar(doc) {
             const sums = phases.map(([key]) => Number(doc.time?.[key]) || 0),
                 all = sums.reduce((a, b) => a + b, 0);
-            if (!all) return psgd.notice('No times yet', 'They come with the first report of a node.');
+            if (!all) return psgd.notice('No times yet', 'They appear with the first report of a node.');
             const parts = phases.map(([, word], i) => ({word, share: sums[i] / all, colour: palette.of(i).colour}));
             return [
                 h(
@@ -68,7 +68,7 @@ psgd.tabs.push({
                                 phases[i][1],
                             ],
                         },
-                        {title: 'What it is', wide: true, of: (i) => phases[i][2]},
+                        {title: 'Meaning', wide: true, of: (i) => phases[i][2]},
                         {title: 'Time', number: true, of: (i) => format.seconds(doc.time[phases[i][0]])},
                         {title: 'Share', number: true, of: (i) => format.share(parts[i].share)},
                     ],
@@ -133,7 +133,7 @@ psgd.tabs.push({
                 draw();
             } catch (problem) {
                 [time_chart, byte_chart].forEach((c) =>
-                    c.fail(problem.status === 404 ? 'This job has no such records.' : problem.title),
+                    c.fail(problem.status === 404 ? 'This job has no records of this kind.' : problem.title),
                 );
             }
         }, 1000);

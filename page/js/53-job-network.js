@@ -1,4 +1,4 @@
-/* The nodes, who waits for whom and sends how much to whom, and how old the gradients are that are applied. */
+/* The nodes, the waits and bytes between each two of them, and the staleness of applied gradients. */
 psgd.tabs.push({
     name: 'network',
     title: 'Nodes',
@@ -46,12 +46,13 @@ psgd.tabs.push({
         const waits = () =>
             (view.doc?.nodes || []).filter((n) => n.node >= 0).reduce((sum, n) => sum + (n.wait_s || 0), 0);
 
-        /* Only rounds of messages know for whom a node waits: in a collective each waits for all others at once. */
+        /* Only in a round of messages a node waits for one other; in a collective it waits for all at once. */
         function together() {
             return waits() > 0
-                ? `Workers waited ${format.seconds(waits())} in all; for whom is not recorded. Only rounds of messages ` +
-                      'know that, not collectives (all-reduce), in which each waits for all others, nor rules that act ' +
-                      'on events. In a collective, the worker that waited least is the one that the others waited for.'
+                ? `Workers waited ${format.seconds(waits())} in all. The nodes on which they waited are recorded only in ` +
+                      'rounds of messages, not in collectives (all-reduce), in which a worker waits for all others at ' +
+                      'once, nor for rules that react to events. In a collective, the worker with the shortest wait ' +
+                      'is the slowest one.'
                 : 'No node waited for another.';
         }
 
@@ -62,7 +63,7 @@ psgd.tabs.push({
                 values = peers[kind];
             const most = Math.max(0, ...values.slice(0, n).map((row) => Math.max(0, ...row.slice(0, n).map(Number))));
             if (kind === 'wait_s' && !(most > 0) && waits() > 0) {
-                square.replaceChildren(h('p.hint', {}, 'Not recorded of this job.'));
+                square.replaceChildren(h('p.hint', {}, 'This job has no such records.'));
                 return;
             }
             square.replaceChildren(
@@ -97,7 +98,7 @@ psgd.tabs.push({
                         psgd.notice(
                             problem.status === 404 ? 'No messages are recorded' : problem.title,
                             problem.status === 404
-                                ? 'Nodes write comm.csv at the end of a round; a job of one node has none.'
+                                ? 'Nodes write comm.csv at the end of a round; a job of one node has no such file.'
                                 : problem.detail,
                         ),
                     );
@@ -116,7 +117,7 @@ psgd.tabs.push({
                     h(
                         'p.hint',
                         {},
-                        'How many updates of others came between reading the weights and applying the gradient; with several servers, at the first.',
+                        'The number of updates by other workers between reading the weights and applying the gradient; of several servers, at the first.',
                     ),
                     table(
                         'Staleness',
@@ -131,7 +132,7 @@ psgd.tabs.push({
                     ),
                 ]);
             } catch {
-                /* Synchronous rules have none. */
+                /* Synchronous rules record no staleness. */
             }
         }
 

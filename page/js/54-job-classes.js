@@ -1,4 +1,4 @@
-/* Which classes the model takes for which: the confusion matrix of the last evaluation. */
+/* The confusion matrix of the last evaluation. */
 psgd.tabs.push({
     name: 'classes',
     title: 'Classes',
@@ -65,7 +65,7 @@ psgd.tabs.push({
                     problem.status === 404
                         ? psgd.notice(
                               'No confusion matrix',
-                              'It is recorded if the model\'s document asks for it: "metrics": ["confusion"] in model.json.',
+                              'It is recorded if the model\'s document has "metrics": ["confusion"].',
                           )
                         : psgd.trouble(problem),
                 );

@@ -1,4 +1,4 @@
-/* The log: job_submit's lines and the nodes', by node, level and words. */
+/* The log: the lines of job_submit and of the nodes, filtered by node, level and words. */
 psgd.tabs.push({
     name: 'log',
     title: 'Log',
@@ -45,7 +45,7 @@ psgd.tabs.push({
             timer = setTimeout(() => load(), key === 'q' ? 200 : 0);
         }
 
-        /* The words searched for are marked. */
+        /* Marks the words of the search. */
         function marked(text) {
             if (!wanted.q) return text;
             const out = [],
@@ -84,7 +84,7 @@ psgd.tabs.push({
                 total = doc.total ?? n,
                 is_filtered = wanted.node || wanted.level || wanted.q;
             count.textContent = doc.next
-                ? `the first ${format.count(n)}${is_filtered ? ' that fit' : ''}, of ${format.count(total)} lines`
+                ? `the first ${format.count(n)}${is_filtered ? ' matching' : ''}, of ${format.count(total)} lines`
                 : n < total
                   ? `${is_filtered && n < page ? '' : 'the last '}${format.count(n)} of ${format.count(total)} lines`
                   : `${format.count(n)} ${n === 1 ? 'line' : 'lines'}`;
@@ -101,13 +101,13 @@ psgd.tabs.push({
                     : n
                       ? []
                       : is_filtered
-                        ? psgd.notice('No line fits', 'Clear the search, or choose another node or level.')
+                        ? psgd.notice('No line matches', 'Clear the search, or choose another node or level.')
                         : psgd.notice('The log is empty', 'Lines appear when job_submit or a node writes some.'),
             );
             if (follow.checked && (is_end || follow.is_new)) frame.scrollTop = frame.scrollHeight;
         }
 
-        /* Of a log that is followed its end; else its first lines, or those after a place of it. */
+        /* The end of a followed log; else its first lines, or the lines after `after`. */
         async function load(after) {
             const mine = ++asked;
             const part = follow.checked ? {tail: page} : {after, limit: page};
@@ -120,7 +120,7 @@ psgd.tabs.push({
                 if (mine === asked)
                     psgd.put(more, problem.title, () =>
                         problem.status === 404
-                            ? psgd.notice('No log', 'This job has none yet.')
+                            ? psgd.notice('No log', 'This job has no log yet.')
                             : psgd.trouble(problem),
                     );
             }

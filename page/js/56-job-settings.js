@@ -1,4 +1,4 @@
-/* What the job was asked to do, and by which versions: enough to repeat it. And the codec's source. */
+/* The settings of the job and the versions of its programs, with which it can be repeated; and the codec's source. */
 psgd.tabs.push({
     name: 'settings',
     title: 'Settings',
@@ -34,8 +34,8 @@ psgd.tabs.push({
                 fit.length
                     ? pairs('Settings', fit)
                     : all.length
-                      ? psgd.notice('No setting fits', 'Clear the search.')
-                      : psgd.notice('No settings here', 'job_submit has them: in run.json of the folder of results.'),
+                      ? psgd.notice('No setting matches', 'Clear the search.')
+                      : psgd.notice('No settings here', 'They are in run.json of the folder of results.'),
             );
         }
 

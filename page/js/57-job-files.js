@@ -1,4 +1,4 @@
-/* The files of the result, to be downloaded. */
+/* The files of the results as links. */
 psgd.tabs.push({
     name: 'files',
     title: 'Files',
@@ -6,11 +6,11 @@ psgd.tabs.push({
         const {h, format, table} = psgd;
         const place = h('div');
 
-        /* Names are what run.json says: one that leads out of the folder, or to another site, as //host/x does, gets no
+        /* run.json has the names, so a name that leads out of the folder or to another site, such as //host/x, gets no
          * link. */
         const is_within = (path) => path.split('/').every((part) => !['', '.', '..'].includes(part));
 
-        /* An agent wants its token in a header, which a link cannot send. */
+        /* An agent requires its token in a header, which a link cannot send. */
         function link(path) {
             if (!is_within(path)) return path;
             if (!psgd.source.file)
@@ -36,7 +36,7 @@ psgd.tabs.push({
         function show(doc) {
             const files = (doc.files || []).filter((f) => f.path);
             if (!files.length)
-                return psgd.notice('No files yet', 'They are fetched from the agents when the job has ended.');
+                return psgd.notice('No files yet', 'job_submit fetches them from the agents when the job has ended.');
             return [
                 table(
                     'Files',
@@ -52,7 +52,7 @@ psgd.tabs.push({
                     files,
                 ),
                 psgd.data.mode === 'report'
-                    ? h('p.hint', {}, 'These links lead to the folder in which this report lies.')
+                    ? h('p.hint', {}, 'These links lead to files in the folder of this report.')
                     : null,
             ];
         }

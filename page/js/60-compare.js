@@ -1,4 +1,4 @@
-/* The view of several runs side by side: their curves, how soon each reached a target, and the settings that differ. */
+/* The view that compares runs: their curves, the time and bytes of each to a target, and the settings that differ. */
 psgd.views.compare = (() => {
     const {h, format, table, palette, curves, route} = psgd;
     const charts_of = [
@@ -18,7 +18,7 @@ psgd.views.compare = (() => {
         bytes_to_target: ['Bytes to the target', format.bytes],
     };
 
-    /* A name that the page does not know: by its unit. */
+    /* A result that the page does not know is formatted by the unit in its name. */
     function result(name) {
         const text = name.endsWith('_s')
             ? format.seconds
@@ -62,7 +62,7 @@ psgd.views.compare = (() => {
     }
 
     function settings_table(doc) {
-        if (!doc.settings.length) return h('p', {}, 'No setting differs: these runs show how far chance alone leads.');
+        if (!doc.settings.length) return h('p', {}, 'No setting differs: the results of these runs differ by chance.');
         return table(
             'Settings that differ',
             [
@@ -129,7 +129,7 @@ psgd.views.compare = (() => {
                         from: s.from,
                         to: s.to,
                         sync: 'compare',
-                        empty: 'None of these runs has such records.',
+                        empty: 'None of these runs has records of this kind.',
                     });
             });
         }
@@ -164,7 +164,7 @@ psgd.views.compare = (() => {
             }
         }, 1000);
 
-        /* By their folders, where they have one: the jobs' ids are not known everywhere. */
+        /* Folders instead of ids, if there are any, because an id is known only to the user who submitted the job. */
         async function show_commands() {
             const {jobs} = await psgd.live.jobs().catch(() => ({jobs: []}));
             const names = ids.map((id) => psgd.word(jobs.find((job) => job.id === id)?.folder || id)).join(' ');

@@ -1,4 +1,4 @@
-/* The page itself: its frame, and the view that the address names. */
+/* The frame of the page, and the view that the address names. */
 (() => {
     const {h, route, live, views, sources} = psgd;
     const mode = sources[psgd.data.mode] ? psgd.data.mode : 'report';
@@ -41,7 +41,7 @@
                     h('h1', {tabindex: -1}, 'Not found'),
                     psgd.notice(
                         'There is no such view',
-                        'The address may be cut off.',
+                        'The address may be incomplete.',
                         h('p', {}, h('a', {href: '#/'}, 'All jobs')),
                     ),
                 ),

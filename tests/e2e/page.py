@@ -152,7 +152,7 @@ def live(b, url, first, second, running):
     before = b.wait(lambda: steps_drawn(b), 'a first curve')
     b.wait(lambda: steps_drawn(b) > before, f'a curve that grows beyond step {before}')
     b.click('a=Nodes')
-    b.wait('p~for whom is not recorded')  # in an all-reduce
+    b.wait('p~recorded only in rounds of messages')  # in an all-reduce
     b.click('a=Log')
     b.wait('.log li')
     b.type('input[aria-label="Search the log"]', 'isolation')
