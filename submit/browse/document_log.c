@@ -124,7 +124,7 @@ static void add_file(struct log_reading *g, int dir, const char *path, const cha
 
     g->line = 0;
     g->skip = lines_before(g, node);
-    if (g->bytes > LOGS_MOST || folder_text(&text, &len, dir, path, LOG_MOST, &ignored) < 0)
+    if (g->bytes > LOGS_MOST || untrusted_text(&text, &len, dir, path, LOG_MOST, &ignored) < 0)
         return;
     g->bytes += len;
     utf8_clean(text, len, true);
@@ -152,13 +152,13 @@ static void add_logs(struct log_reading *g, const struct shown *s)
     size_t n;
     int dir;
 
-    if (s->dir < 0 || folder_enter(&dir, s->dir, "logs", &ignored) < 0)
+    if (s->dir < 0 || untrusted_enter(&dir, s->dir, "logs", &ignored) < 0)
         return;
-    folder_list(&names, &n, dir, FILES_MOST, &ignored);
+    untrusted_list(&names, &n, dir, FILES_MOST, &ignored);
     for (size_t i = 0; i < n; i++)
         if (name_node(node, names[i]) && matches_node(g->q, node))
             add_file(g, dir, names[i], node);
-    folder_list_free(names, n);
+    untrusted_list_free(names, n);
     close(dir);
 }
 

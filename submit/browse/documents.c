@@ -19,9 +19,9 @@ int shown_open(struct shown *s, const char *path, struct err *e)
     *s = (struct shown){.dir = -1, .path = strdup(path)};
     if (!s->path)
         return err_set(e, ERR_NOMEM, "no memory for %s", path);
-    if (folder_open(&s->dir, path, e) < 0)
+    if (untrusted_open(&s->dir, path, e) < 0)
         return e->code;
-    if (folder_json(&s->run, s->dir, "run.json", RUN_JSON_MAX, e) < 0)
+    if (untrusted_json(&s->run, s->dir, "run.json", RUN_JSON_MAX, e) < 0)
         return err_at(e, "%s", path);
     return json_is_object(s->run) ? 0 : err_set(e, ERR_CONFIG, "%s/run.json is no object", path);
 }
@@ -52,7 +52,7 @@ static int take_file(const struct shown *s, const char *path, int node,
     int fd;
     int rc;
 
-    if (folder_file(&fd, &bytes, s->dir, path, e) < 0)
+    if (untrusted_file(&fd, &bytes, s->dir, path, e) < 0)
         return e->code == ERR_NOT_FOUND ? 0 : e->code;
     rc = take(ctx, fd, node, e);
     close(fd);
@@ -298,9 +298,9 @@ static json_t *source_json(const struct shown *s)
     size_t n = 0;
     int dir;
 
-    if (s->dir < 0 || folder_enter(&dir, s->dir, "codec", &ignored) < 0)
+    if (s->dir < 0 || untrusted_enter(&dir, s->dir, "codec", &ignored) < 0)
         return json_null();
-    folder_list(&names, &n, dir, 64, &ignored);
+    untrusted_list(&names, &n, dir, 64, &ignored);
     for (size_t i = 0; i < n; i++) {
         size_t len = strlen(names[i]);
         char *text;
@@ -308,14 +308,14 @@ static json_t *source_json(const struct shown *s)
 
         if (!out && len > 2 && strcmp(names[i] + len - 2, ".c") == 0 &&
             snprintf(path, sizeof path, "codec/%s", names[i]) < (int)sizeof path &&
-            folder_text(&text, &bytes, s->dir, path, SOURCE_MAX, &ignored) == 0) {
+            untrusted_text(&text, &bytes, s->dir, path, SOURCE_MAX, &ignored) == 0) {
             utf8_clean(text, bytes, true);
             out = json_pack("{s:o, s:o}", "name", json_text(names[i], SIZE_MAX), "text",
                             json_text(text, SIZE_MAX));
             free(text);
         }
     }
-    folder_list_free(names, n);
+    untrusted_list_free(names, n);
     close(dir);
     return out ? out : json_null();
 }

@@ -171,7 +171,7 @@ static int serve_file(struct page_response *out, const struct shown *s, const ch
 
     if (s->is_live || s->dir < 0)
         return err_set(e, ERR_NOT_FOUND, "the job's files are there only after its end");
-    if (folder_file(&out->fd, &out->bytes, s->dir, path, e) < 0) {
+    if (untrusted_file(&out->fd, &out->bytes, s->dir, path, e) < 0) {
         out->fd = -1;
         return e->code;
     }

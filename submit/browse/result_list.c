@@ -92,7 +92,7 @@ static void read_folder(struct result_folder *b, struct result_list *l, int dir,
     json_t *run = NULL;
 
     drop_line(l, b);
-    if (folder_json(&run, dir, "run.json", RUN_JSON_MAX, &why) < 0) {
+    if (untrusted_json(&run, dir, "run.json", RUN_JSON_MAX, &why) < 0) {
         if (why.code == ERR_IO || why.code == ERR_NOMEM)
             b->inode = 0; /* the next scan tries again */
         return;
@@ -196,20 +196,20 @@ static int scan_folder(struct result_list *l, int dir, const char *path, int dep
     }
     if (rc < 0 || is_result || depth == 0)
         return rc;
-    if (folder_list(&names, &n, dir, RESULT_LIST_MAX, &why) < 0)
+    if (untrusted_list(&names, &n, dir, RESULT_LIST_MAX, &why) < 0)
         l->is_partial = true;
     for (size_t i = 0; i < n && rc == 0 && ++l->n_looked_at <= RESULT_LIST_LOOKED_AT; i++) {
         if (snprintf(below, sizeof below, "%s/%s", path, names[i]) >= (int)sizeof below ||
             (depth == 1 && !may_have_results(dir, names[i])))
             continue;
-        if (folder_enter(&sub, dir, names[i], &why) == 0) {
+        if (untrusted_enter(&sub, dir, names[i], &why) == 0) {
             rc = scan_folder(l, sub, below, depth - 1, sweep, e);
             close(sub);
         } else if (why.code != ERR_NOT_FOUND) {
             l->is_partial = true;
         }
     }
-    folder_list_free(names, n);
+    untrusted_list_free(names, n);
     return rc;
 }
 
@@ -226,7 +226,7 @@ int result_list_scan(struct result_list *l, struct err *e)
     for (size_t i = 0; i < l->n; i++)
         l->folders[i].is_seen = false;
     l->n_looked_at = 0;
-    if (folder_open(&dir, l->path, &why) == 0) {
+    if (untrusted_open(&dir, l->path, &why) == 0) {
         rc = scan_folder(l, dir, l->path, DEPTH, NULL, e);
         close(dir);
     } else {

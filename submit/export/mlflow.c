@@ -358,12 +358,12 @@ static int copy_artifact(const struct store *s, int dir, const char *name, struc
     size_t len;
     int fd, rc;
 
-    if (folder_file(&fd, &size, dir, name, e) < 0)
+    if (untrusted_file(&fd, &size, dir, name, e) < 0)
         return e->code == ERR_NOT_FOUND ? 0 : e->code;
     close(fd);
     if (size > ARTIFACT_MAX)
         return err_set(e, ERR_CONFIG, "%s/%s has more than %d bytes", s->folder, name, ARTIFACT_MAX);
-    if (folder_text(&bytes, &len, dir, name, ARTIFACT_MAX, e) < 0)
+    if (untrusted_text(&bytes, &len, dir, name, ARTIFACT_MAX, e) < 0)
         return err_at(e, "%s", s->folder);
     rc = file_join(to, sizeof to, "artifacts", name, e) < 0 ? e->code
                                                             : write_file(s->path, to, bytes, len, e);
@@ -375,7 +375,7 @@ static int copy_artifacts(const struct store *s, struct err *e)
 {
     int dir, rc;
 
-    if (folder_open(&dir, s->folder, e) < 0)
+    if (untrusted_open(&dir, s->folder, e) < 0)
         return e->code;
     rc = copy_artifact(s, dir, "run.json", e);
     for (int i = 0; i < N_ARTIFACTS && rc == 0; i++)

@@ -26,9 +26,9 @@ int run_file_read(json_t **out, const char *folder, struct err *e)
 {
     int dir, rc;
 
-    if (folder_open(&dir, folder, e) < 0)
+    if (untrusted_open(&dir, folder, e) < 0)
         return e->code;
-    rc = folder_json(out, dir, "run.json", RUN_JSON_MAX, e);
+    rc = untrusted_json(out, dir, "run.json", RUN_JSON_MAX, e);
     close(dir);
     if (rc == 0 && (rc = check_id(*out, e)) < 0)
         *out = NULL;

@@ -12,7 +12,7 @@
 
 #include "shared/base/json.h"
 
-int folder_open(int *dir, const char *path, struct err *e)
+int untrusted_open(int *dir, const char *path, struct err *e)
 {
     *dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return *dir < 0 ? err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path) : 0;
@@ -25,7 +25,7 @@ static bool lacks_resources(void)
     return errno == EMFILE || errno == ENFILE || errno == ENOMEM;
 }
 
-int folder_enter(int *sub, int dir, const char *name, struct err *e)
+int untrusted_enter(int *sub, int dir, const char *name, struct err *e)
 {
     *sub = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return *sub < 0 ? err_errno(e, lacks_resources() ? ERR_IO : ERR_NOT_FOUND, "%s", name) : 0;
@@ -72,7 +72,7 @@ static int descend(int *dir, const char **name, int from, const char *path, stru
     return not_found(path, e);
 }
 
-int folder_file(int *fd, uint64_t *bytes, int dir, const char *path, struct err *e)
+int untrusted_file(int *fd, uint64_t *bytes, int dir, const char *path, struct err *e)
 {
     const char *name = NULL;
     struct stat st;
@@ -93,13 +93,13 @@ int folder_file(int *fd, uint64_t *bytes, int dir, const char *path, struct err 
     return 0;
 }
 
-int folder_text(char **out, size_t *len, int dir, const char *path, size_t max, struct err *e)
+int untrusted_text(char **out, size_t *len, int dir, const char *path, size_t max, struct err *e)
 {
     uint64_t bytes;
     off_t from;
     int fd;
 
-    if (folder_file(&fd, &bytes, dir, path, e) < 0)
+    if (untrusted_file(&fd, &bytes, dir, path, e) < 0)
         return e->code;
     from = bytes > max ? (off_t)(bytes - max) : 0;
     *len = 0;
@@ -123,7 +123,7 @@ int folder_text(char **out, size_t *len, int dir, const char *path, size_t max, 
     return 0;
 }
 
-int folder_json(json_t **out, int dir, const char *path, size_t max, struct err *e)
+int untrusted_json(json_t **out, int dir, const char *path, size_t max, struct err *e)
 {
     uint64_t bytes;
     char *text;
@@ -131,12 +131,12 @@ int folder_json(json_t **out, int dir, const char *path, size_t max, struct err 
     int fd;
     int rc;
 
-    if (folder_file(&fd, &bytes, dir, path, e) < 0)
+    if (untrusted_file(&fd, &bytes, dir, path, e) < 0)
         return e->code;
     close(fd);
     if (bytes > max)
         return err_set(e, ERR_CONFIG, "%.200s has more than %zu bytes", path, max);
-    if (folder_text(&text, &len, dir, path, max, e) < 0)
+    if (untrusted_text(&text, &len, dir, path, max, e) < 0)
         return e->code;
     rc = json_parse(out, text, len, path, e);
     free(text);
@@ -172,7 +172,7 @@ static int add_name(char ***names, size_t n, const char *name)
     return moved[n] ? 0 : -1;
 }
 
-int folder_list(char ***names, size_t *n, int dir, size_t max, struct err *e)
+int untrusted_list(char ***names, size_t *n, int dir, size_t max, struct err *e)
 {
     DIR *d = open_list(dir);
     struct dirent *f;
@@ -190,13 +190,13 @@ int folder_list(char ***names, size_t *n, int dir, size_t max, struct err *e)
             qsort(*names, *n, sizeof **names, compare_names);
         return 0;
     }
-    folder_list_free(*names, *n);
+    untrusted_list_free(*names, *n);
     *names = NULL;
     *n = 0;
     return err_set(e, ERR_NOMEM, "a folder cannot be listed");
 }
 
-void folder_list_free(char **names, size_t n)
+void untrusted_list_free(char **names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         free(names[i]);

@@ -127,9 +127,9 @@ static int open_records(int *fd, const char *folder, const char *path, struct er
     uint64_t bytes;
     int dir, rc;
 
-    if (folder_open(&dir, folder, e) < 0)
+    if (untrusted_open(&dir, folder, e) < 0)
         return e->code;
-    rc = folder_file(fd, &bytes, dir, path, e);
+    rc = untrusted_file(fd, &bytes, dir, path, e);
     close(dir);
     if (rc < 0)
         *fd = -1;

@@ -105,13 +105,13 @@ static int check_empty(const struct sweep *s, struct err *e)
     size_t n;
 
     file_sweep(s->folder);
-    if (folder_list(&names, &n, s->lock, 1, e) < 0)
+    if (untrusted_list(&names, &n, s->lock, 1, e) < 0)
         return err_at(e, "%s", s->folder);
     if (n > 0) {
         err_set(e, ERR_CONFLICT, "%s has other files, as %.200s, and no sweep", s->folder, names[0]);
         err_hint(e, "Name a folder that is new or empty: -o DIR");
     }
-    folder_list_free(names, n);
+    untrusted_list_free(names, n);
     return n > 0 ? e->code : 0;
 }
 

@@ -19,10 +19,10 @@ static int write_report(const char *folder, json_t *written, struct err *e)
     int dir;
     int rc;
 
-    if (folder_open(&dir, folder, e) < 0)
+    if (untrusted_open(&dir, folder, e) < 0)
         return e->code;
-    rc = folder_json(&run, dir, "run.json", RUN_JSON_MAX, e) < 0 ? err_at(e, "%s", folder)
-                                                                 : report_page_save(folder, run, e);
+    rc = untrusted_json(&run, dir, "run.json", RUN_JSON_MAX, e) < 0 ? err_at(e, "%s", folder)
+                                                                    : report_page_save(folder, run, e);
     close(dir);
     if (rc == 0)
         rc = file_join(path, sizeof path, folder, REPORT_NAME, e);

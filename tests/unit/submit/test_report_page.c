@@ -182,10 +182,10 @@ TEST(only_regular_files_below_the_folder_are_found)
     put(folder, ".hidden", "x");
     snprintf(path, sizeof path, "%s/loop", folder);
     assert_int_equal(symlink(".", path), 0);
-    assert_ok(folder_open(&dir, folder, &e));
+    assert_ok(untrusted_open(&dir, folder, &e));
     for (size_t i = 0; i < N_OF(wrong); i++)
-        assert_int_equal(folder_file(&fd, &bytes, dir, wrong[i], &e), ERR_NOT_FOUND);
-    assert_ok(folder_file(&fd, &bytes, dir, "records/train.csv", &e));
+        assert_int_equal(untrusted_file(&fd, &bytes, dir, wrong[i], &e), ERR_NOT_FOUND);
+    assert_ok(untrusted_file(&fd, &bytes, dir, "records/train.csv", &e));
     close(fd);
     close(dir);
     unit_remove(folder);
@@ -199,13 +199,13 @@ TEST(a_file_for_which_no_descriptor_is_left_is_not_missing)
     struct err e;
     int dir, fd;
 
-    assert_ok(folder_open(&dir, folder, &e));
+    assert_ok(untrusted_open(&dir, folder, &e));
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &most), 0);
     none = (struct rlimit){0, most.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    assert_int_equal(folder_file(&fd, &bytes, dir, "records/train.csv", &e), ERR_IO);
-    assert_int_equal(folder_file(&fd, &bytes, dir, "run.json", &e), ERR_IO);
-    assert_int_equal(folder_enter(&fd, dir, "logs", &e), ERR_IO);
+    assert_int_equal(untrusted_file(&fd, &bytes, dir, "records/train.csv", &e), ERR_IO);
+    assert_int_equal(untrusted_file(&fd, &bytes, dir, "run.json", &e), ERR_IO);
+    assert_int_equal(untrusted_enter(&fd, dir, "logs", &e), ERR_IO);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
     close(dir);
     unit_remove(folder);
@@ -220,8 +220,8 @@ TEST(a_list_of_names_is_sorted_and_an_empty_one_holds_no_memory)
     size_t n;
     int dir;
 
-    assert_ok(folder_open(&dir, folder, &e));
-    assert_ok(folder_list(&names, &n, dir, 100, &e));
+    assert_ok(untrusted_open(&dir, folder, &e));
+    assert_ok(untrusted_list(&names, &n, dir, 100, &e));
     assert_int_equal(n, 0);
     assert_null(names);
     for (int i = 69; i >= 0; i--) {
@@ -229,14 +229,14 @@ TEST(a_list_of_names_is_sorted_and_an_empty_one_holds_no_memory)
         put(folder, path, "");
     }
     put(folder, ".hidden", "");
-    assert_ok(folder_list(&names, &n, dir, 100, &e));
+    assert_ok(untrusted_list(&names, &n, dir, 100, &e));
     assert_int_equal(n, 70);
     for (int i = 0; i < 70; i++)
         assert_int_equal(atoi(names[i]), i);
-    folder_list_free(names, n);
-    assert_ok(folder_list(&names, &n, dir, 7, &e));
+    untrusted_list_free(names, n);
+    assert_ok(untrusted_list(&names, &n, dir, 7, &e));
     assert_int_equal(n, 7);
-    folder_list_free(names, n);
+    untrusted_list_free(names, n);
     close(dir);
     unit_remove(folder);
 }
@@ -251,11 +251,11 @@ TEST(a_longer_text_is_cut_at_its_begin_and_a_longer_document_refused)
     int dir;
 
     put(folder, "a.log", "0123456789");
-    assert_ok(folder_open(&dir, folder, &e));
-    assert_ok(folder_text(&text, &len, dir, "a.log", 4, &e));
+    assert_ok(untrusted_open(&dir, folder, &e));
+    assert_ok(untrusted_text(&text, &len, dir, "a.log", 4, &e));
     assert_string_equal(text, "6789");
     free(text);
-    assert_int_equal(folder_json(&doc, dir, "a.log", 4, &e), ERR_CONFIG);
+    assert_int_equal(untrusted_json(&doc, dir, "a.log", 4, &e), ERR_CONFIG);
     close(dir);
     unit_remove(folder);
 }
