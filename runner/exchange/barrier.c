@@ -290,7 +290,7 @@ int barrier_on_any_message(struct exchange *x, const struct mesh_head *h)
         return CODEC_GO;
     w->has_sent = true;
     w->received_at = stopwatch_now(x->watch);
-    if (!w->waits || h->kind == FRAME_BARRIER || h->kind == FRAME_VERDICT)
+    if (!w->waits || h->kind == FRAME_BARRIER || h->kind == FRAME_STOP_VOTE)
         return CODEC_GO;
     err_set(x->e, ERR_PROTOCOL, "node %d waits at a barrier and sent a message", h->peer);
     return channel_drop_sender(&x->channels[0], h->peer);

@@ -329,7 +329,7 @@ static int (*host_frame(enum frame_kind kind))(struct exchange *, const struct m
 {
     static int (*const of_kind[FRAME_KINDS])(struct exchange *, const struct mesh_event *) = {
         [FRAME_BARRIER] = barrier_on_message,
-        [FRAME_VERDICT] = stop_vote_on_message,
+        [FRAME_STOP_VOTE] = stop_vote_on_message,
         [FRAME_FEED] = feed_on_message};
 
     return of_kind[kind];

@@ -70,7 +70,7 @@ static int send_vote(struct exchange *x, int to, enum stop_vote_kind kind, enum 
 {
     uint16_t channel = (uint16_t)(to < 0 ? FIRST_SERVER - to : x->channels[0].id);
     const struct mesh_head h = {
-        .kind = FRAME_VERDICT, .peer = to, .channel = channel, .index = kind, .round = (uint64_t)reason};
+        .kind = FRAME_STOP_VOTE, .peer = to, .channel = channel, .index = kind, .round = (uint64_t)reason};
     struct mesh_buf *b;
     int rc;
 

@@ -101,7 +101,7 @@ bool exchange_close_changes(const struct exchange *x);
 /* Is the job closed between two rounds of a rule with local steps? */
 bool exchange_close_is_amid(const struct exchange *x);
 
-/* For the exchange. Handles a FRAME_VERDICT; the caller keeps its buffer. CODEC_GO or a code. */
+/* For the exchange. Handles a FRAME_STOP_VOTE; the caller keeps its buffer. CODEC_GO or a code. */
 int stop_vote_on_message(struct exchange *x, const struct mesh_event *ev);
 /* After any event: a worker may have left, or a server's codec may have asked to end the job. */
 int stop_vote_update(struct exchange *x);

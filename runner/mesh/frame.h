@@ -24,9 +24,9 @@ enum frame_kind {
     FRAME_LOSS,    /* the workers that the sender has lost, and those whose contributions it has used */
     FRAME_WAIT,    /* no payload: the node for which the sender waits, or because of which it ends */
     FRAME_BARRIER, /* exchange/barrier.h: a worker waits at a barrier, or a server's answer */
-    FRAME_VERDICT, /* exchange/stop_vote.h: a worker's result of an evaluation, or the mean of all */
-    FRAME_FEED,    /* exchange/feed.h, no payload: the mini-batch that a worker computes next */
-    FRAME_PART,    /* exchange/whole.h: a server's part of a sum over the ranges of all servers */
+    FRAME_STOP_VOTE, /* exchange/stop_vote.h: a worker's result of an evaluation, or the mean of all */
+    FRAME_FEED,      /* exchange/feed.h, no payload: the mini-batch that a worker computes next */
+    FRAME_PART,      /* exchange/whole.h: a server's part of a sum over the ranges of all servers */
     FRAME_KINDS
 };
 

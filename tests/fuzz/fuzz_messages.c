@@ -72,8 +72,8 @@ enum { N_RULES = sizeof rules / sizeof *rules };
 static size_t receive(const struct cluster_config *cfg, struct cluster_node *n, const uint8_t *data,
                       size_t size)
 {
-    static const enum frame_kind kinds[] = {FRAME_CONTRIBUTION, FRAME_REPLY,   FRAME_EVENT, FRAME_LOSS,
-                                            FRAME_BARRIER,      FRAME_VERDICT, FRAME_FEED,  FRAME_PART};
+    static const enum frame_kind kinds[] = {FRAME_CONTRIBUTION, FRAME_REPLY,     FRAME_EVENT, FRAME_LOSS,
+                                            FRAME_BARRIER,      FRAME_STOP_VOTE, FRAME_FEED,  FRAME_PART};
     enum { N_KINDS = sizeof kinds / sizeof *kinds };
     int slot;
     struct mesh_event ev = {.kind = MESH_MESSAGE};

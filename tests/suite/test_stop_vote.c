@@ -326,7 +326,7 @@ static int deliver(struct bench *b, int slot, int from, enum stop_vote_kind kind
 {
     struct cluster_node *n = &b->c.nodes[slot];
     struct mesh_event ev = {.kind = MESH_MESSAGE,
-                            .head = {.kind = FRAME_VERDICT, .peer = from, .index = kind, .round = round},
+                            .head = {.kind = FRAME_STOP_VOTE, .peer = from, .index = kind, .round = round},
                             .buf = mesh_buf_take(n->mesh)};
 
     b->e = (struct err){0};
