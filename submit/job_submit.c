@@ -14,7 +14,7 @@
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/verbs/verbs.h"
 
 enum { COPIED_AT_ONCE = 1 << 16, WRITES_A_FILE = FOR_MODEL | FOR_SNAPSHOT | FOR_PREDICT | FOR_PLOT };
@@ -143,7 +143,7 @@ static int redirect_file(struct output_file *f, struct options *o, unsigned verb
     return 0;
 }
 
-/* A write that fails is reported by output_finish(). */
+/* A write that fails is reported by stdout_finish(). */
 static int copy_to_stdout(const char *path, struct err *e)
 {
     char bytes[COPIED_AT_ONCE];
@@ -206,7 +206,7 @@ static int run_verb(const struct verb *v, bool is_named, struct options *o, stru
 static int end_program(int status, const struct verb *v)
 {
     struct err e = {0};
-    int rc = output_finish(&e);
+    int rc = stdout_finish(&e);
 
     if (rc < 0)
         console_failure(&e, exit_status_error_name(e.code));
@@ -226,7 +226,7 @@ int main(int argc, char **argv)
     bool is_named;
     int rc;
 
-    output_init();
+    stdout_init();
     console_init(0, false);
     if (argc < 2) {
         verb_print_all(stdout);
@@ -241,7 +241,7 @@ int main(int argc, char **argv)
     if (rc < 0) {
         console_failure(&e, exit_status_error_name(e.code));
         if (o.json)
-            output_json(false, NULL, &e, exit_status_error_name(e.code));
+            stdout_json(false, NULL, &e, exit_status_error_name(e.code));
         rc = exit_status_of(e.code);
     }
     options_clear(&o);

@@ -17,7 +17,7 @@
 #include "submit/results/job_index.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 
 enum { FETCHED = 64 };
 
@@ -310,7 +310,7 @@ static int open_all(struct browser *b, const struct options *o, const char *dir,
 static void print_url(const struct options *o, const char *url)
 {
     if (o->json)
-        output_json(true, json_pack("{s:s}", "url", url), NULL, NULL);
+        stdout_json(true, json_pack("{s:s}", "url", url), NULL, NULL);
     else
         printf("%s\n", url);
     fflush(stdout);

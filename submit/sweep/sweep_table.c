@@ -8,7 +8,7 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "submit/results/compare.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 
 /* The results in the table. */
@@ -144,7 +144,7 @@ static void print_json(const struct sweep *s, const struct sweep_row *rows)
 
     for (size_t c = 0; c < s->plan.n_combinations; c++)
         json_array_append_new(list, row_json(s, &rows[c], c));
-    output_json(true, json_pack("{s:o}", "combinations", list), NULL, NULL);
+    stdout_json(true, json_pack("{s:o}", "combinations", list), NULL, NULL);
 }
 
 /* RFC 4180. */

@@ -15,7 +15,7 @@
 #include "submit/stages/progress_bar.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/verbs/verbs.h"
 
 const char *submitted_job_operand(const struct options *o)
@@ -141,7 +141,7 @@ static bool show_kept(struct submission *s)
     json_decref(s->files);
     s->files = json_incref(json_object_get(run, "files"));
     if (s->opt->json)
-        output_json(true, json_incref(run), NULL, NULL);
+        stdout_json(true, json_incref(run), NULL, NULL);
     else
         submitted_job_show(s);
     json_decref(run);

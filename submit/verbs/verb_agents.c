@@ -10,7 +10,7 @@
 #include "submit/net/joined_agents.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -176,7 +176,7 @@ static void print_all(const struct options *o, const struct joined *all, size_t 
     for (size_t i = 0; !o->json && o->quiet && i < n; i++)
         text_print("%s\n", all[i].access->address);
     if (o->json)
-        output_json(true, json_pack("{s:O}", "agents", list), NULL, NULL);
+        stdout_json(true, json_pack("{s:O}", "agents", list), NULL, NULL);
     else if (!o->quiet)
         print_list(all, n);
     json_decref(list);
@@ -255,7 +255,7 @@ static int show_agent(const struct options *o, const char *operand, struct err *
     int rc = find_access(&a, operand, e) < 0 ? e->code : ask_all(&j, &one, e);
 
     if (rc == 0 && o->json)
-        output_json(true, joined_json(&j), NULL, NULL);
+        stdout_json(true, joined_json(&j), NULL, NULL);
     else if (rc == 0)
         print_one(&j);
     explicit_bzero(&a, sizeof a);
@@ -272,7 +272,7 @@ static int remove_agent(const struct options *o, const char *operand, struct err
     if (joined_agents_remove(address, e) < 0)
         return err_hint(e, "job_submit agents list shows the addresses.");
     if (o->json)
-        output_json(true, json_pack("{s:s}", "removed", address), NULL, NULL);
+        stdout_json(true, json_pack("{s:s}", "removed", address), NULL, NULL);
     console_info(
         "Pin and token of %s are deleted here. The agent accepts that token until it is revoked on its "
         "machine (docs/two-machines.md).",
@@ -310,7 +310,7 @@ static int change_drain(const struct options *o, const char *operand, bool is_dr
     if (rc == 0)
         rc = reply_drain(&v, n.call.reply, n.call.reply_len, e);
     if (rc == 0 && o->json)
-        output_json(true,
+        stdout_json(true,
                     json_pack("{s:s, s:b, s:I, s:I}", "address", n.at.address, "draining", (int)v.is_draining,
                               "running", (json_int_t)v.n_running, "queued", (json_int_t)v.n_queued),
                     NULL, NULL);

@@ -4,7 +4,7 @@
 #include "shared/base/clock.h"
 #include "submit/results/job_index.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 
@@ -43,7 +43,7 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
         else if (!job_state_is_terminal(s.state))
             rc = err_set(e, ERR_TIMEOUT, "%s: not every node ended within %g s", s.id, STOP_S);
         else if (o->json)
-            output_json(true, json_pack("{s:s, s:s}", "id", s.id, "state", job_state_name(s.state)), NULL,
+            stdout_json(true, json_pack("{s:s, s:s}", "id", s.id, "state", job_state_name(s.state)), NULL,
                         NULL);
         else
             printf("%s: %s\n", s.id, job_state_name(s.state));

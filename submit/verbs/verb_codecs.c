@@ -12,7 +12,7 @@
 #include "submit/codecs/codec_look.h"
 #include "submit/codecs/compressor_look.h"
 #include "submit/compat/presets.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -128,7 +128,7 @@ static int print_list(const struct options *o, const char *text, struct err *e)
         return e->code;
     }
     if (o->json) {
-        output_json(true,
+        stdout_json(true,
                     json_pack("{s:o, s:o, s:o}", "codecs", codecs, "compressors", compressors, "presets",
                               presets_json()),
                     NULL, NULL);
@@ -276,7 +276,7 @@ static int show_codec(const struct options *o, const char *text, struct err *e)
     if (!doc)
         return e->code;
     if (o->json) {
-        output_json(true, doc, NULL, NULL);
+        stdout_json(true, doc, NULL, NULL);
         return 0;
     }
     (is_compressor ? print_compressor : print_codec)(doc);
@@ -526,7 +526,7 @@ static int new_codec(const struct options *o, const char *name, struct err *e)
     if (!t || write_template(path, t, name, e) < 0)
         return e->code;
     if (o->json) {
-        output_json(true, json_pack("{s:s}", "file", path), NULL, NULL);
+        stdout_json(true, json_pack("{s:s}", "file", path), NULL, NULL);
         return 0;
     }
     printf("%s is written, a rule by %s. Next:\n"

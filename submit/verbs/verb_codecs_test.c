@@ -18,7 +18,7 @@
 #include "submit/compat/presets.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -228,7 +228,7 @@ static int run_checks(struct test *t, struct err *e)
             run_check(t, &codec_checks[i], e) < 0)
             return e->code;
     if (t->o->json)
-        output_json(!t->has_failed,
+        stdout_json(!t->has_failed,
                     json_pack("{s:s, s:o, s:O}", "codec", t->look.facts.name, "file",
                               json_text(t->look.file.path, SIZE_MAX), "checks", t->results),
                     NULL, NULL);

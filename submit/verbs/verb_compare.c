@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "submit/results/compare.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/verbs/verbs.h"
 
 static int print_comparison(const json_t *doc, bool is_chosen, struct err *e)
@@ -38,7 +38,7 @@ int verb_compare(const struct options *o, struct err *e)
     if (rc < 0)
         return rc;
     if (o->json)
-        output_json(true, json_incref(doc), NULL, NULL);
+        stdout_json(true, json_incref(doc), NULL, NULL);
     else
         rc = print_comparison(doc, o->has_target, e);
     json_decref(doc);

@@ -16,7 +16,7 @@
 #include "submit/net/http_client.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -186,7 +186,7 @@ int verb_data(const struct options *o, struct err *e)
     if (rc < 0)
         return rc;
     if (o->json)
-        output_json(true, json_pack("{s:o}", "folder", json_text(dir, SIZE_MAX)), NULL, NULL);
+        stdout_json(true, json_pack("{s:o}", "folder", json_text(dir, SIZE_MAX)), NULL, NULL);
     else
         printf("%s\n", dir);
     console_plain("next: job_submit --dataset mnist%s%s ...", o->to[0] ? " --data " : "", o->to);

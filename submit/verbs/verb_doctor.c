@@ -22,7 +22,7 @@
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -360,7 +360,7 @@ static void print_json(const struct doctor *d, int status)
         json_object_set_new(o, "connect",
                             json_pack("{s:s, s:o}", "level", d->test_job.code ? "error" : "ok", "text",
                                       json_text(d->test_job.text, SIZE_MAX)));
-    output_json(status == 0, o, NULL, NULL);
+    stdout_json(status == 0, o, NULL, NULL);
 }
 
 static void print_heading(const struct probed_host *p)

@@ -8,7 +8,7 @@
 #include "submit/export/export.h"
 #include "submit/files/run_file.h"
 #include "submit/results/job_index.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/verbs/verbs.h"
 
 /* The result folder of a job in the index, by its id; NULL: the latest job. */
@@ -72,7 +72,7 @@ int verb_export(const struct options *o, struct err *e)
     if (find_results(folder, o, e) < 0 || export_run(out, o, folder, e) < 0)
         return e->code;
     if (o->json)
-        output_json(true, json_pack("{s:o, s:s}", "folder", json_text(out, SIZE_MAX), "format", o->format),
+        stdout_json(true, json_pack("{s:o, s:s}", "folder", json_text(out, SIZE_MAX), "format", o->format),
                     NULL, NULL);
     else
         printf("%s\n", out);

@@ -10,7 +10,7 @@
 #include "submit/stages/progress_bar.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
@@ -127,7 +127,7 @@ static int print_list(const struct options *o, const struct text_table *t, json_
                       size_t n_more, struct err *e)
 {
     if (o->json) {
-        output_json(true, json_pack("{s:O}", "jobs", list), NULL, NULL);
+        stdout_json(true, json_pack("{s:O}", "jobs", list), NULL, NULL);
         return 0;
     }
     if (o->quiet) /* their ids have been printed, for scripts */

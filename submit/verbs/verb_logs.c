@@ -10,7 +10,7 @@
 #include "submit/results/job_index.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 
@@ -100,7 +100,7 @@ int verb_logs(const struct options *o, struct err *e)
             more = !job_state_is_terminal(outcome_state(&s, JOB_RUNNING));
         }
         rc = print_all(&s, o, seen, more, e);
-        if (!more || output_has_failed())
+        if (!more || stdout_has_failed())
             break;
         while (clock_now() < until && !interrupt_signal())
             http_poll(s.http, 0.2);

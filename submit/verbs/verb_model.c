@@ -15,7 +15,7 @@
 #include "submit/data/preprocessing.h"
 #include "submit/export/export.h"
 #include "submit/terminal/console.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -216,7 +216,7 @@ static int list_models(const struct options *o, const char *operand, struct err 
     for (int i = 0; i < n && rc == 0 && o->quiet && !o->json; i++)
         puts(names[i]);
     if (rc == 0 && o->json)
-        output_json(true, json_pack("{s:O}", "models", models), NULL, NULL);
+        stdout_json(true, json_pack("{s:O}", "models", models), NULL, NULL);
     else if (rc == 0 && !o->quiet)
         rc = text_table_print(&t, e);
     text_table_clear(&t);
@@ -231,7 +231,7 @@ static int inspect_document(const struct options *o, const char *name, struct er
     if (read_document(&m, name, e) < 0)
         return e->code;
     if (o->json)
-        output_json(true, model_json(m), NULL, NULL);
+        stdout_json(true, model_json(m), NULL, NULL);
     else
         verb_model_print(m);
     free(m);
@@ -365,7 +365,7 @@ static int inspect_file(const struct options *o, const char *path, struct err *e
         return e->code;
     doc = file_json(&f);
     if (doc && o->json) {
-        output_json(true, doc, NULL, NULL);
+        stdout_json(true, doc, NULL, NULL);
     } else if (doc) {
         print_file(path, &f, doc);
         json_decref(doc);
@@ -409,7 +409,7 @@ static int convert_model(const struct options *o, const char *path, struct err *
     if (rc < 0)
         return rc;
     if (o->json)
-        output_json(true,
+        stdout_json(true,
                     json_pack("{s:o, s:s}", "file", json_text(o->output, SIZE_MAX), "format", o->format),
                     NULL, NULL);
     else

@@ -11,7 +11,7 @@
 #include "submit/plot/plot.h"
 #include "submit/results/compare.h"
 #include "submit/results/run.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/verbs/verbs.h"
 
 enum { LABEL = 128 };
@@ -134,7 +134,7 @@ static int print_json(const struct plot *p, const struct options *o, const struc
                     curves);
     if (!doc)
         return err_set(e, ERR_NOMEM, "no memory for the curves");
-    output_json(true, doc, NULL, NULL);
+    stdout_json(true, doc, NULL, NULL);
     return 0;
 }
 

@@ -21,7 +21,7 @@
 #include "submit/results/predictions.h"
 #include "submit/stages/shard.h"
 #include "submit/terminal/console.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/helper_program.h"
 #include "submit/verbs/verbs.h"
@@ -256,7 +256,7 @@ static void show_predictions(const struct predict *p)
         json_object_set_new(p->summary, "dataset", json_text(o->settings.dataset, SIZE_MAX));
         json_object_set_new(p->summary, "split", json_string(p->is_whole ? "all" : p->half));
         json_object_set_new(p->summary, "file", json_text(o->output, SIZE_MAX));
-        output_json(true, json_incref(p->summary), NULL, NULL);
+        stdout_json(true, json_incref(p->summary), NULL, NULL);
         return;
     }
     text_print("model      %s, of %s\ndata       %s, %s: %zu samples\n", p->spec->name, p->path,

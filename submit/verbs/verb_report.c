@@ -8,7 +8,7 @@
 #include "submit/files/run_file.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/results/results.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -38,7 +38,7 @@ static void show_report(const struct options *o, json_t *written)
     size_t i;
 
     if (o->json)
-        output_json(true, json_pack("{s:O}", "reports", written), NULL, NULL);
+        stdout_json(true, json_pack("{s:O}", "reports", written), NULL, NULL);
     else
         json_array_foreach(written, i, path) text_print("%s\n", json_string_value(path));
 }

@@ -11,7 +11,7 @@
 #include "shared/records/checkpoint_meta.h"
 #include "submit/results/job_index.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/verbs/verbs.h"
 
 #define MODEL_MAX ((uint64_t)4 << 30) /* if the job's record does not have its size */
@@ -62,7 +62,7 @@ static void show_snapshot(const struct options *o, const struct submission *s, c
                           const struct moment *m)
 {
     if (o->json)
-        output_json(true,
+        stdout_json(true,
                     json_pack("{s:s, s:i, s:I, s:I, s:o}", "id", s->id, "node", n->at.node, "epoch",
                               (json_int_t)m->epoch, "step", (json_int_t)m->step, "file",
                               json_text(o->output, SIZE_MAX)),

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "submit/terminal/interrupt.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 
@@ -28,7 +28,7 @@ static int show_seen(const struct options *o, struct err *e)
 
     if (job && o->json) {
         json_object_del(job, "said"); /* the agents' own answers, which the rest of the document repeats */
-        output_json(true, json_incref(job), NULL, NULL);
+        stdout_json(true, json_incref(job), NULL, NULL);
         rc = 0;
     } else if (job) {
         rc = print_seen(o, job, e);

@@ -17,7 +17,7 @@
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/verbs/verbs.h"
 
 static int prepare_submission(struct submission *s, struct err *e)
@@ -116,7 +116,7 @@ static void report_end(const struct submission *s)
 void verb_show_run(bool ok, const struct submission *s)
 {
     if (s->opt->json)
-        output_json(ok, run_json(s), NULL, NULL);
+        stdout_json(ok, run_json(s), NULL, NULL);
     else
         run_json_print(stdout, s);
 }
@@ -179,7 +179,7 @@ static bool detach_job(const struct submission *s)
         return true;
     print_next_commands(s);
     if (s->opt->json)
-        output_json(true, json_pack("{s:s, s:o}", "id", s->id, "folder", json_text(s->folder, SIZE_MAX)),
+        stdout_json(true, json_pack("{s:s, s:o}", "id", s->id, "folder", json_text(s->folder, SIZE_MAX)),
                     NULL, NULL);
     else
         printf("%s\n", s->id);

@@ -8,7 +8,7 @@
 #include "submit/files/job_id.h"
 #include "submit/results/job_index.h"
 #include "submit/results/run.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -58,7 +58,7 @@ static void show_labels(const struct options *o, const struct run *r)
     char labels[RUN_LABELS_MAX];
 
     if (o->json)
-        output_json(true,
+        stdout_json(true,
                     json_pack("{s:s, s:o, s:O?, s:O?}", "id", id, "folder", json_text(r->folder, SIZE_MAX),
                               "tags", json_object_get(facts, "tags"), "note", json_object_get(facts, "note")),
                     NULL, NULL);

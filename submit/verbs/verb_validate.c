@@ -11,7 +11,7 @@
 #include "submit/results/results.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
@@ -70,7 +70,7 @@ static void print_json(const struct submission *s, const struct shard_view *shar
                           "settings", json_loadb(s->settings_blob.bytes, s->settings_blob.len, 0, NULL),
                           "nodes", nodes_json(shards, set->node_count, n_classes));
 
-    output_json(true, o, NULL, NULL);
+    stdout_json(true, o, NULL, NULL);
 }
 
 static long long fact(const json_t *data, const char *key)

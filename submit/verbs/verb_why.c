@@ -10,7 +10,7 @@
 #include "submit/results/why.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
@@ -89,7 +89,7 @@ int verb_why(const struct options *o, struct err *e)
     if (rc < 0)
         return rc;
     if (o->json) {
-        output_json(true, why, NULL, NULL);
+        stdout_json(true, why, NULL, NULL);
         return 0;
     }
     said = json_string_value(json_object_get(why, "why"));

@@ -1,4 +1,4 @@
-#include "submit/terminal/standard_output.h"
+#include "submit/terminal/stdout.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 /* As in gnulib's stdopen: descriptors 0 to 2 are opened for the wrong direction, so that I/O on them fails,
  * as it does on a closed descriptor. */
-void output_init(void)
+void stdout_init(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
@@ -23,7 +23,7 @@ void output_init(void)
     signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit then fails, as on a full disk */
 }
 
-bool output_has_failed(void)
+bool stdout_has_failed(void)
 {
     return ferror(stdout);
 }
@@ -36,7 +36,7 @@ static bool has_no_reader(void)
     return poll(&p, 1, 0) > 0 && p.revents & POLLERR;
 }
 
-int output_finish(struct err *e)
+int stdout_finish(struct err *e)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return 0;
@@ -46,7 +46,7 @@ int output_finish(struct err *e)
     return err_hint(e, "It is closed, or its disk is full.");
 }
 
-void output_json(bool ok, json_t *data, const struct err *e, const char *code)
+void stdout_json(bool ok, json_t *data, const struct err *e, const char *code)
 {
     json_t *o = json_pack("{s:s, s:b}", "schema_version", "1", "ok", (int)ok);
     char *text;
