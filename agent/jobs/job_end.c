@@ -73,8 +73,8 @@ void job_finish(struct task *t, enum job_state s, const char *reason, const char
     o->state = s;
     snprintf(o->reason, sizeof o->reason, "%s", reason);
     snprintf(o->message, sizeof o->message, "%s", message);
-    task_release(t);
-    clean_run_folder(t, reason);
+    task_release(t); /* frees the runner's end event, which may have the reason */
+    clean_run_folder(t, o->reason);
     write_end(t);
 }
 
