@@ -262,7 +262,7 @@ static json_t *times_json(const json_t *comm)
     return out;
 }
 
-/* The warnings of run.json, and those about what the page shows. */
+/* The warnings of run.json, and warnings about incomplete or old data on the page. */
 static json_t *page_warnings(const struct shown *s)
 {
     const json_t *run = s->run;

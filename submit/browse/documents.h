@@ -58,7 +58,7 @@ int document_confusion(json_t **out, const struct shown *s, struct err *e);
 
 struct log_query {
     const char *node, *level, *q; /* q: a part of the line's text. NULL: any */
-    const char *after; /* `next` of an earlier answer: only lines after those of that answer; NULL: all */
+    const char *after; /* `next` of an earlier answer, whose lines are skipped; NULL: none is skipped */
     size_t limit;      /* the largest number of lines, up to 10,000; 0: 500 */
     bool is_tail;      /* of more matching lines than `limit` the last ones; else the first */
 };

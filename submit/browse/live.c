@@ -63,7 +63,7 @@ static enum job_state state_of(const json_t *report)
     return shown_text(report, "state") && job_state_parse(&s, shown_text(report, "state")) ? s : JOB_PENDING;
 }
 
-/* All nodes are in one attempt: what agents report of an earlier one is not part of the last. */
+/* All nodes of a job are in one attempt, so reports of earlier attempts are dropped. */
 static void drop_earlier_attempts(struct live_job *j)
 {
     int last = 0;

@@ -33,7 +33,7 @@ static bool decode(char *text, bool is_query)
     return true;
 }
 
-/* Ends the text at the first `c`. Returns what follows, or NULL. */
+/* Ends the text at the first `c`. Returns the text after it, or NULL. */
 static char *cut_at(char *text, char c)
 {
     char *at = text ? strchr(text, c) : NULL;

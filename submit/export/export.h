@@ -13,7 +13,7 @@
 #define TENSORBOARD_FOLDER "tensorboard" /* in the results */
 
 /* Makes the folder of results, and checks that the files of --csv-style can be written. Errors as of
- * results_prepare(); then what was made of the folder is removed. */
+ * results_prepare(); then the folders that were made are removed. */
 int export_prepare(struct submission *s, struct err *e);
 /* Writes the files of --csv-style, --tensorboard and --mlflow: options of the command that collects the
  * results, or of the one that submitted the job. `run`: run.json. A failure is printed, and the results are

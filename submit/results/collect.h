@@ -1,6 +1,5 @@
 /* collect -- turns the nodes' artifacts into the files of the result folder. stages/stage_collect.c downloads
- * what the table in shared/records/artifacts.c lists, and calls the function below for each kind of
- * artifact. */
+ * each artifact in the table of shared/records/artifacts.c, and calls the function below for its kind. */
 #ifndef PSGD_SUBMIT_COLLECT_H
 #define PSGD_SUBMIT_COLLECT_H
 
@@ -48,7 +47,7 @@ int collect_checkpoints(struct collection *c, const struct artifact *a, struct e
  * of tensor_file_open(). */
 int collect_check_model(const struct collection *c, const struct node_files *got, struct err *e);
 
-/* What collect_records() does with CSV files. The columns as the first line of a file, with its line feed: */
+/* The steps of collect_records(). Writes the columns as the first line of a file, with its line feed. */
 void collect_header(FILE *out, const struct artifact *a);
 /* Appends the complete rows of one node's file, without its header. *bad: the number of rows that a strict
  * scan refuses (shared/records/record_scan.h), which are left out. ERR_PROTOCOL: another header, or a row of
@@ -65,7 +64,7 @@ int collect_rows_until(FILE *out, const struct artifact *a, const char *text, si
  * NULL: no memory. */
 json_t *collect_peers(const char *text, size_t len);
 
-/* What collect_events() does: the events of all nodes sorted by time, each line with its node. */
+/* The lines of collect_events(): the events of all nodes sorted by time, each line with its node. */
 enum { EVENT_LOG_MAX = 256 << 20 }; /* bytes kept in memory, of all nodes together */
 struct event_log {
     struct event_line *lines;

@@ -131,7 +131,7 @@ static const struct {
 };
 enum { N_CONTENTS = sizeof contents / sizeof *contents };
 
-/* The setting that names what `name` is the SHA-256 of; NULL: `name` is a setting. */
+/* The setting whose file or data has the SHA-256 `name`; NULL: `name` is a setting. */
 static const char *content_of(const char *name)
 {
     for (int i = 0; i < N_CONTENTS; i++)
@@ -391,7 +391,7 @@ static json_t *runs_json(const json_t *differences, const struct run *runs, size
     return list;
 }
 
-/* The results that some run has; those to the target if there is a target. */
+/* The results that at least one run has; time and bytes to the target only if there is a target. */
 static json_t *results_json(const struct compare_numbers *numbers, size_t n, double target)
 {
     json_t *list = json_array();

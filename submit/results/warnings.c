@@ -39,8 +39,8 @@ static const struct job_node *find_most_common(const struct submission *s)
     return best;
 }
 
-/* Writes "1, 3 and 12 more": the nodes with weights whose equality to those of `other` is `equal`. Returns
- * their number. */
+/* out: "1, 3 and 12 more", the nodes whose weights are equal (`equal`), or not equal, to the weights of
+ * `other`. Returns their number. */
 static size_t list_nodes(char out[LIST], const struct submission *s, const struct job_node *other, bool equal)
 {
     size_t n = 0, at = 0;

@@ -366,7 +366,7 @@ static int write_models(const struct classic *c, struct err *e)
     return 0;
 }
 
-/* What a node needs before it trains, as Parallel-SGD lists it, and the place of it in run.json. */
+/* Parallel-SGD's check list of a node before training: the name of each item, and its place in run.json. */
 static const struct {
     const char *name, *at[2];
 } check_list[] = {
