@@ -2,7 +2,7 @@
  * themselves. docs/tool/generate calls it for every page, in a folder without codecs and with
  * PSGD_CODEC_PATH set to the built-in ones.
  *
- * A table of a page has one row for each entry of a table in the source, so nothing here is to be changed
+ * A table of a page has one row for each entry of a table in the source, so this file does not change
  * when an option, a column or a codec is added. */
 #include <ctype.h>
 #include <stdio.h>
@@ -429,8 +429,9 @@ static void print_presets(void)
 {
     char options[512];
 
-    puts("\n## Names for a rule with options\n\n`--codec NAME` stands for these options; one that is given "
-         "counts more. Parameters, as in\n`--codec eamsgd:alpha=0.1`, are the rule's. Those with "
+    puts("\n## Names for a rule with options\n\n`--codec NAME` stands for these options; options on the "
+         "command line replace them. Parameters, as in\n`--codec eamsgd:alpha=0.1`, are the rule's. Names "
+         "with "
          "`--compress-down` need parameter servers.\n\n| name | stands for | is |\n|---|---|---|");
     for (const struct preset *p = presets; p->name; p++) {
         const char *cells[] = {p->note};
