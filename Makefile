@@ -176,7 +176,7 @@ CODEC_HEADERS := $(wildcard codecs/*.h)
 $(BUILD)/codecs/%.so: codecs/%.c $(CODEC_HEADERS) $(HARDENING_STAMP)
 	$(call show,CODEC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -std=c11 $(WARNINGS) -fPIC -shared -ffp-contract=off -fno-math-errno -Icodecs $(BLAS_H) $(HARDEN) $(CFLAGS) $(FAST) $(SANITIZE) $(HARDEN_LINK) -o $@ $< $(keep)
+	$(Q)$(CC) -std=c11 $(WARNINGS) -fPIC -shared -ffp-contract=off -fno-math-errno -Icodecs $(HARDEN) $(CFLAGS) $(FAST) $(SANITIZE) $(HARDEN_LINK) -o $@ $< $(keep)
 
 $(BUILD)/tests/codecs/%.so: tests/codecs/%.c $(wildcard tests/codecs/*.h) $(CODEC_HEADERS)
 	$(call show,CODEC,$@)

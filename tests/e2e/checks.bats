@@ -110,7 +110,7 @@ NEW
     mkdir sim/new
     echo '#include "shared/base/err.h"' >sim/new/new.h
     echo '#include <jansson.h>' >>nn/layers/layer.h
-    echo '#include <unistd.h>' >>codecs/fedavg.c
+    echo '#include <cblas.h>' >>codecs/fedavg.c
     echo '#include "codec.h"' >examples/executors/new.c
     libraries=(microhttpd.h curl/curl.h gnutls/gnutls.h cblas.h seccomp.h zlib.h dnnl.h dlfcn.h)
     printf '#include <%s>\n' "${libraries[@]}" >>shared/base/err.h
