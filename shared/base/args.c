@@ -14,7 +14,7 @@
 /* What getopt_long returns for a long option: LONG + its index in the table, above all short options. */
 enum { LONG = 256 };
 
-struct known { /* for getopt_long */
+struct getopt_tables {
     struct option longs[ARGS_MAX + 1];
     char names[ARGS_MAX][ARGS_NAME];
     char shorts[2 * ARGS_MAX];
@@ -30,15 +30,15 @@ static bool takes_value(const struct args_option *t)
     return t->kind != ARGS_FLAG && t->kind != ARGS_COUNT;
 }
 
-static void fold(char *name)
+static void fold_name(char *name)
 {
     for (; *name && *name != '='; name++)
         if (*name == '_')
             *name = '-';
 }
 
-/* Builds the options of a verb. A leading '-' makes getopt_long return operands in order. */
-static void know(struct known *k, const struct args *a, unsigned verb)
+/* The options of a verb, for getopt_long. A leading '-' makes it return operands in order. */
+static void build_tables(struct getopt_tables *k, const struct args *a, unsigned verb)
 {
     size_t n = 0, n_shorts = 0;
 
@@ -51,7 +51,7 @@ static void know(struct known *k, const struct args *a, unsigned verb)
             assert(n < ARGS_MAX);
             p += *p == '|';
             snprintf(k->names[n], ARGS_NAME, "%.*s", (int)strcspn(p, "|"), p);
-            fold(k->names[n]);
+            fold_name(k->names[n]);
             k->longs[n] = (struct option){k->names[n], takes_value(t), NULL, LONG + i};
             n++;
         }
@@ -66,7 +66,7 @@ static void know(struct known *k, const struct args *a, unsigned verb)
     k->shorts[n_shorts] = '\0';
 }
 
-static bool has_long(const struct known *k, const char *name)
+static bool has_long(const struct getopt_tables *k, const char *name)
 {
     for (const struct option *l = k->longs; l->name; l++)
         if (strcmp(l->name, name) == 0)
@@ -75,17 +75,18 @@ static bool has_long(const struct known *k, const char *name)
 }
 
 /* The hint has the option's first name, as --help does. */
-static int unknown_option(const struct args *a, const struct known *k, const char *name, struct err *e)
+static int unknown_option(const struct args *a, const struct getopt_tables *k, const char *name,
+                          struct err *e)
 {
     const char *choices[ARGS_MAX + 1], *near;
     char first[ARGS_NAME];
-    struct known any;
+    struct getopt_tables any;
     int n = 0;
 
     for (; k->longs[n].name; n++)
         choices[n] = k->longs[n].name;
     choices[n] = NULL;
-    know(&any, a, ~0U);
+    build_tables(&any, a, ~0U);
     err_set(e, ERR_USAGE, has_long(&any, name) ? "--%s is for other verbs" : "unknown option --%s", name);
     near = suggest(name, choices);
     if (!near)
@@ -97,13 +98,13 @@ static int unknown_option(const struct args *a, const struct known *k, const cha
 }
 
 /* getopt_long accepts abbreviations and does not treat '_' as '-', so long options are checked here first. */
-static int prepare_long_option(const struct args *a, const struct known *k, char *text, struct err *e)
+static int prepare_long_option(const struct args *a, const struct getopt_tables *k, char *text, struct err *e)
 {
     char name[ARGS_NAME];
 
     if (strncmp(text, "--", 2) != 0 || !text[2])
         return 0;
-    fold(text + 2);
+    fold_name(text + 2);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, "="), text + 2);
     return has_long(k, name) ? 0 : unknown_option(a, k, name, e);
 }
@@ -215,7 +216,7 @@ static int add_operand(struct args_found *found, const char *text, struct err *e
     return 0;
 }
 
-/* The option that getopt_long has returned, or names by `optopt`. */
+/* `c`: what getopt_long has returned, or `optopt`. */
 static const struct args_option *option_of(const struct args *a, unsigned verb, int c)
 {
     if (c >= LONG)
@@ -246,10 +247,10 @@ static int take_option(const struct args *a, unsigned verb, int c, void *out, st
 int args_parse(const struct args *a, unsigned verb, int argc, char **argv, void *out,
                struct args_found *found, struct err *e)
 {
-    struct known k;
+    struct getopt_tables k;
     int c = 0, rc = 0;
 
-    know(&k, a, verb);
+    build_tables(&k, a, verb);
     *found = (struct args_found){.n_operands = 0};
     opterr = 0;
     optind = 0; /* restarts getopt_long with these options */
@@ -317,4 +318,100 @@ bool args_default(char *text, size_t size, const struct args_option *t, const vo
         return text[0] != '\0';
     v = strtod(text, NULL);
     return !(t->given && v == 0) && ((t->min == 0 && t->max == 0) || (v >= t->min && v <= t->max));
+}
+
+/* Columns of --help. A list of choices longer than CHOICES_MAX characters follows the help text. */
+enum { LEFT = 36, RIGHT = 64, CHOICES_MAX = 24 };
+
+/* Returns how many characters of the text go to the first line: at most `room`, whole words. A word longer
+ * than that has a line of its own. */
+static size_t line_of(const char *text, size_t room)
+{
+    size_t n = strlen(text), end = room;
+
+    if (n <= room)
+        return n;
+    while (end > 0 && text[end] != ' ')
+        end--;
+    return end ? end : strcspn(text, " ");
+}
+
+/* "a|b|c" as "a, b, c", which can be broken between lines. */
+static void add_choices(char *text, size_t size, const char *choices)
+{
+    size_t n = strlen(text);
+
+    for (const char *c = choices; *c && n + 3 < size; c++) {
+        text[n++] = *c == '|' ? ',' : *c;
+        if (*c == '|')
+            text[n++] = ' ';
+    }
+    text[n] = '\0';
+}
+
+void args_wrap(FILE *f, const char *text, int column, size_t width)
+{
+    size_t n;
+
+    for (n = line_of(text, width); text[n]; n = line_of(text, width)) {
+        fprintf(f, "%.*s\n%*s", (int)n, text, column, "");
+        text += n + 1;
+    }
+    fprintf(f, "%s\n", text);
+}
+
+/* "--learn_rate, --lr" */
+static void add_names(char *text, size_t size, const char *names)
+{
+    for (const char *p = names; *p; p += *p == '|') {
+        size_t n = strcspn(p, "|"), at = strlen(text);
+
+        snprintf(text + at, size - at, "%s--%.*s", p > names ? ", " : "", (int)n, p);
+        p += n;
+    }
+}
+
+static void print_option(FILE *f, const struct args_option *t, const void *defaults)
+{
+    bool is_long = (t->kind == ARGS_CHOICE_TEXT || t->kind == ARGS_CHOICE) && strlen(t->value) > CHOICES_MAX;
+    char left[128], standing[128], right[1024];
+    size_t n;
+
+    snprintf(left, sizeof left, "  %s%.1s%s", t->shorts[0] ? "-" : " ", t->shorts[0] ? t->shorts : " ",
+             t->shorts[0] ? ", " : "  ");
+    add_names(left, sizeof left, t->names);
+    n = strlen(left);
+    snprintf(left + n, sizeof left - n, "%s%s", t->value ? " " : "",
+             is_long    ? "CHOICE"
+             : t->value ? t->value
+                        : "");
+    snprintf(right, sizeof right, "%s%s", t->help, is_long ? ": " : "");
+    if (is_long)
+        add_choices(right, sizeof right, t->value);
+    n = strlen(right);
+    if (defaults && n < sizeof right && args_default(standing, sizeof standing, t, defaults))
+        snprintf(right + n, sizeof right - n, " (default %s)", standing);
+    if (strlen(left) > LEFT)
+        fprintf(f, "%s\n%*s", left, LEFT + 1, "");
+    else
+        fprintf(f, "%-*s ", LEFT, left);
+    args_wrap(f, right, LEFT + 1, RIGHT);
+}
+
+void args_help(FILE *f, const struct args *a, unsigned verb, const void *defaults)
+{
+    for (int g = 0; a->groups[g]; g++) {
+        bool is_named = false;
+
+        for (int i = 0; i < a->n; i++) {
+            const struct args_option *t = &a->options[i];
+
+            if (!(t->verbs & verb) || t->group != g)
+                continue;
+            if (!is_named)
+                fprintf(f, "\n%s:\n", a->groups[g]);
+            is_named = true;
+            print_option(f, t, defaults);
+        }
+    }
 }

@@ -15,7 +15,7 @@
 
 #include "shared/base/err.h"
 
-enum args_kind {                    /* and the type of the member at the option's offset */
+enum args_kind {                    /* type of the member at the option's offset */
                  ARGS_FLAG,         /* bool */
                  ARGS_COUNT,        /* int: number of times given */
                  ARGS_INT,          /* int */
@@ -36,20 +36,20 @@ struct args_option {
     const char *shorts; /* each character is a short option */
     enum args_kind kind;
     size_t offset, size;
-    unsigned verbs;    /* that accept it, as bits defined by the caller */
+    unsigned verbs;    /* the verbs that accept it, as bits defined by the caller */
     int group;         /* index of its heading in --help */
     const char *value; /* the value's name in --help; ARGS_CHOICE_TEXT and ARGS_CHOICE: the choices */
     const char *help;
-    const char *hint; /* after an invalid choice; NULL: suggests the nearest, if any */
+    const char *hint; /* after an invalid choice; NULL: the nearest choice is suggested, if any is near */
     double min, max;  /* of a number; both 0: any */
-    ptrdiff_t given;  /* offset of a bool that is set if it was given; 0: none */
-    bool may_change;  /* for the caller's use */
+    ptrdiff_t given;  /* offset of a bool that is set if the option was given; 0: none */
+    bool may_change;  /* not read here: for the caller's use */
 };
 
 #define ARGS_AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
 
 struct args {
-    const char *where; /* hint after an unknown option: how to list them all */
+    const char *where; /* hint after an unknown option: how to list all options */
     const struct args_option *options;
     int n;                     /* <= ARGS_MAX */
     const char *const *groups; /* headings, by number; ends with NULL */
@@ -69,23 +69,23 @@ int args_parse(const struct args *a, unsigned verb, int argc, char **argv, void 
 /* Sets one option as if it were in argv. */
 int args_set(const struct args_option *t, const char *value, void *out, struct err *e);
 
-/* Writes the value of the option's member in the form of the command line; a flag as "yes" or "no"; the
- * first item of a list. */
+/* Writes the value of the option's member in the form of the command line; a flag as "yes" or "no"; of a list
+ * only the first item. */
 void args_text(char *text, size_t size, const struct args_option *t, const void *from);
 
-/* The same for the value that the option has if it is not given, with a struct of those. Returns false if it
- * has none: a flag, an empty text, a number that the option could not be set to, or 0 where it is known
- * whether the option was given. */
+/* Writes, in the same form, the option's default, which is its member's value in `defaults`. Returns false if
+ * the option has no default: a flag, an empty text, a number outside its range, or a 0 of an option with
+ * `given`, where 0 stands for "not given". */
 bool args_default(char *text, size_t size, const struct args_option *t, const void *defaults);
 
 void args_name(char out[ARGS_NAME], const struct args_option *t);
 
 /* Prints the --help lines of a verb's options, under the headings of their groups, with their defaults unless
- * `defaults` is NULL (args_help.c). */
+ * `defaults` is NULL. */
 void args_help(FILE *f, const struct args *a, unsigned verb, const void *defaults);
 
 /* Prints a text and a line feed, broken between words into lines of `width` characters; the lines after the
- * first begin at `column` (args_help.c). */
+ * first begin at `column`. */
 void args_wrap(FILE *f, const char *text, int column, size_t width);
 
 #endif
