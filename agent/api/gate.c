@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "agent/jobs/blob.h"
-#include "shared/base/suggest.h"
+#include "shared/base/choice.h"
 #include "shared/http/origin.h"
 
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/_.-"
@@ -53,7 +53,7 @@ static bool query_pair(struct request *rq, const char *pair, size_t len, struct 
         if (strcmp(*keys, key) == 0)
             break;
     if (!*keys) {
-        near = suggest(key, rq->route->keys);
+        near = choice_near(key, rq->route->keys);
         return refuse_request(v, BAD_REQUEST,
                               near ? "the query's key \"%s\" is unknown; did you mean \"%s\"?"
                                    : "the query's key \"%s\" is unknown here",

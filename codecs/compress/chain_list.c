@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "shared/base/suggest.h"
+#include "shared/base/choice.h"
 #include "shared/plugin/codec_options.h"
 
 enum { NAMES_MAX = 32 };
@@ -22,7 +22,7 @@ static int no_such_compressor(const char *name, struct err *e)
     for (int n = 0; n < NAMES_MAX && compressors[n]; n++)
         names[n] = compressors[n]->name;
     err_set(e, ERR_CONFIG, "no compressor is called \"%s\"", name);
-    return suggest_instead(name, names, e);
+    return choice_suggest(name, names, e);
 }
 
 static int parse_stage(struct chain_spec *s, char *text, enum compress_kind *least, struct err *e)

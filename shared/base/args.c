@@ -9,7 +9,6 @@
 
 #include "shared/base/choice.h"
 #include "shared/base/number.h"
-#include "shared/base/suggest.h"
 
 /* What getopt_long returns for a long option: LONG + its index in the table, above all short options. */
 enum { LONG = 256 };
@@ -88,7 +87,7 @@ static int unknown_option(const struct args *a, const struct getopt_tables *k, c
     choices[n] = NULL;
     build_tables(&any, a, ~0U);
     err_set(e, ERR_USAGE, has_long(&any, name) ? "--%s is for other verbs" : "unknown option --%s", name);
-    near = suggest(name, choices);
+    near = choice_near(name, choices);
     if (!near)
         return err_hint(e, "%s", a->where);
     for (n = 0; k->longs[n].name != near;)
@@ -143,7 +142,7 @@ static int set_text(const struct args_option *t, const char *name, const char *t
 static int hint_near(const char *list, const char *text, struct err *e)
 {
     int n;
-    const char *near = suggest_choice(text, list, &n);
+    const char *near = choice_near_in(list, text, &n);
 
     return near ? err_hint(e, "Did you mean %.*s?", n, near) : e->code;
 }

@@ -9,7 +9,6 @@
 #include "shared/base/file.h"
 #include "shared/base/number.h"
 #include "shared/base/private.h"
-#include "shared/base/suggest.h"
 #include "shared/base/utf8.h"
 
 enum { MAX_DEPTH = 32, MAX_KEYS = 256 };
@@ -104,7 +103,7 @@ static int check_key(const char *key, const char *const *known, const char *at, 
             return 0;
     if (strncmp(key, "x-", 2) == 0 || strcmp(key, "$schema") == 0)
         return 0;
-    near = suggest(key, known);
+    near = choice_near(key, known);
     if (near)
         return err_set(e, ERR_CONFIG, "%s/%s: unknown key; did you mean \"%s\"?", at, key, near);
     return err_set(e, ERR_CONFIG, "%s/%s: unknown key", at, key);
@@ -274,7 +273,7 @@ int json_get_choice(int *out, const json_t *object, const char *key, const char 
             return 0;
         }
     err_set(e, ERR_CONFIG, "%s/%s: \"%s\" is unknown", at, key, text);
-    return suggest_instead(text, choices, e);
+    return choice_suggest(text, choices, e);
 }
 
 json_t *json_text(const char *text, size_t max)

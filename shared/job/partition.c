@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/base/choice.h"
 #include "shared/base/rng.h"
-#include "shared/base/suggest.h"
 
 /* The rules that assign samples to blocks, one function each (partition.h has their sources). Each rearranges
  * `items`, all samples in shuffled order, so that block k's are items[begin[k]] .. items[begin[k + 1] - 1];
@@ -460,7 +460,7 @@ static int no_such_rule(const char *text, struct err *e)
     for (int i = 0; i < N_PARTITION_KINDS; i++)
         forms[i] = rules[i].form;
     err_set(e, ERR_CONFIG, "no partition is called \"%s\"", text);
-    return suggest_instead(text, forms, e);
+    return choice_suggest(text, forms, e);
 }
 
 int partition_rule_parse(struct partition_rule *r, const char *text, struct err *e)

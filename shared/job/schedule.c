@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/base/choice.h"
 #include "shared/base/same_bits.h"
-#include "shared/base/suggest.h"
 
 static const char *const names[N_SCHEDULE_KINDS] = {
     [SCHEDULE_CONSTANT] = "constant", [SCHEDULE_STEP] = "step", [SCHEDULE_COSINE] = "cosine",
@@ -84,7 +84,7 @@ static int no_such_schedule(const char *text, size_t n, struct err *e)
 
     snprintf(name, sizeof name, "%.*s", (int)n, text);
     err_set(e, ERR_CONFIG, "no schedule is called \"%s\"", name);
-    return suggest_instead(name, forms, e);
+    return choice_suggest(name, forms, e);
 }
 
 int schedule_parse(struct schedule *s, const char *text, struct err *e)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "shared/base/choice.h"
-#include "shared/base/suggest.h"
 
 enum { VALUE_MAX = 64, SETS_MAX = 2 };
 
@@ -159,7 +158,7 @@ static int unknown_parameter(const char *name, const struct codec_options *sets,
         for (const struct codec_option *o = sets[s].table; o && o->name; o++)
             names[n++] = o->name;
     names[n] = NULL;
-    near = suggest(name, names);
+    near = choice_near(name, names);
     if (near)
         err_set(e, ERR_CONFIG, "no parameter \"%.40s\" (did you mean \"%s\"?)", name, near);
     else

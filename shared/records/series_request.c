@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/base/suggest.h"
+#include "shared/base/choice.h"
 
 const char *const series_x_names[] = {"step", "epoch", "time", "bytes", NULL};
 
@@ -33,7 +33,7 @@ static int find_choice(const char *text, const char *const *choices, const char 
         if (strcmp(text, choices[i]) == 0)
             return i;
     err_set(e, ERR_USAGE, "%s=%.64s is not known", what, text);
-    return suggest_instead(text, choices, e);
+    return choice_suggest(text, choices, e);
 }
 
 bool series_is_name(const char *text, size_t len)
@@ -77,7 +77,7 @@ static int check_column(const struct series_file *f, const char *name, const cha
     for (size_t i = 0; columns[i] && n < sizeof list; i++)
         n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", columns[i]);
     err_set(e, ERR_USAGE, "%s %.64s: %s.csv has no such value; it has %s", what, name, f->name, list);
-    near = suggest(name, columns);
+    near = choice_near(name, columns);
     return near ? err_hint(e, "Did you mean \"%s\"?", near) : e->code;
 }
 

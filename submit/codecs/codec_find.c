@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shared/base/choice.h"
 #include "shared/base/crypto.h"
 #include "shared/base/file.h"
-#include "shared/base/suggest.h"
 
 enum { FOLDERS_MAX = 16 };
 
@@ -157,7 +157,7 @@ static int unknown(const char *kind, const char *text, const struct places *p, c
         err_set(e, code, "unknown %s \"%s\"", kind, text);
         return err_hint(e, "A file of your own is named with its path: --%s %s", kind, path);
     }
-    near = suggest(text, choices);
+    near = choice_near(text, choices);
     if (near)
         err_set(e, code, "unknown %s \"%s\"; did you mean \"%s\"?", kind, text, near);
     else

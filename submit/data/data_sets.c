@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/base/choice.h"
 #include "shared/base/number.h"
-#include "shared/base/suggest.h"
 #include "submit/data/preprocessing.h"
 
 static const struct set {
@@ -28,7 +28,7 @@ static int no_such_set(const char *name, struct err *e)
     for (size_t i = 0; i < N_SETS; i++)
         names[i] = sets[i].name;
     err_set(e, ERR_CONFIG, "no data set is called \"%s\"", name);
-    return suggest_instead(name, names, e);
+    return choice_suggest(name, names, e);
 }
 
 const char *dataset_name(size_t i)

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/base/choice.h"
 #include "shared/base/json.h"
 #include "shared/base/number.h"
-#include "shared/base/suggest.h"
 #include "submit/files/run_file.h"
 #include "submit/options/options_table.h"
 
@@ -66,7 +66,7 @@ static int unknown(unsigned verb, const char *key, struct err *e)
             n++;
         }
     choices[n] = NULL;
-    near = suggest(typed, choices);
+    near = choice_near(typed, choices);
     err_set(e, ERR_CONFIG,
             find_option(~0U, key) ? "/%.100s is for other verbs" : "/%.100s is no option of a job", key);
     if (!near)

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shared/base/choice.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "shared/base/suggest.h"
 #include "submit/files/job_id.h"
 #include "submit/files/run_file.h"
 
@@ -239,7 +239,7 @@ static void match_names(struct matches *m, char near[JOB_NAME_MAX], const char *
         read_name(of_job, sizeof of_job, ids[i]);
         if (strcmp(of_job, name) == 0)
             add_match(m, ids[i]);
-        else if (suggest(name, choices))
+        else if (choice_near(name, choices))
             memcpy(near, of_job, sizeof of_job);
     }
 }

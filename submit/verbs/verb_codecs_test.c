@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "shared/base/child.h"
+#include "shared/base/choice.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "shared/base/suggest.h"
 #include "shared/plugin/codec_checks.h"
 #include "submit/codecs/codec_look.h"
 #include "submit/compat/presets.h"
@@ -286,7 +286,7 @@ static int check_name(const char *name, struct err *e)
         if (strcmp(names[i], name) == 0)
             return 0;
     }
-    near = suggest(name, names);
+    near = choice_near(name, names);
     err_set(e, ERR_USAGE, "--check: there is no check \"%s\"", name);
     return near ? err_hint(e, "Did you mean %s?", near) : err_hint(e, "Without --check all of them are run.");
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "shared/base/suggest.h"
+#include "shared/base/choice.h"
 
 const char *const verb_groups[] = {
     [OF_JOBS] = "Train",        [OF_RUNNING] = "Follow a job",
@@ -176,7 +176,7 @@ static int unknown_verb(const char *name, struct err *e)
     for (int i = 0; i < n_verbs; i++)
         names[i] = verbs[i].name;
     if (!near)
-        near = suggest(name, names);
+        near = choice_near(name, names);
     err_set(e, ERR_USAGE, "unknown verb \"%s\"", name);
     return near ? err_hint(e, "Did you mean %s?", near) : err_hint(e, "job_submit help lists them.");
 }

@@ -1,4 +1,4 @@
-/* The results of loops marked FAST (shared/base/fast.h) and of lanes (nn/kernels/lanes.h) on the same
+/* The results of loops marked FAST (shared/base/compiler.h) and of lanes (nn/kernels/lanes.h) on the same
  * numbers, as bytes: the test compiles them anew for each instruction set and for both numbers of lanes,
  * and compares. Odd sizes, so that both whole vectors and remainders occur. */
 #include <stdio.h>
