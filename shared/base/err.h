@@ -8,8 +8,6 @@
 #ifndef PSGD_ERR_H
 #define PSGD_ERR_H
 
-#include "shared/base/machine_limits.h"
-
 /* The kind of failure. The agent maps it to an HTTP status, job_submit to an exit status. */
 enum err_code {
     ERR_INTERNAL = -100, /* a bug in psgd */
@@ -39,15 +37,35 @@ struct err {
 
 /* Each returns `code` (err_at, err_hint: the code in *e), so that callers can `return err_set(...)`. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* As err_set, and appends ": " and strerror(errno), and where that is a limit of the machine, which one and
- * what raises it (machine_limits.h). ENOSPC and ENOMEM set their own code. */
+/* As err_set, and appends ": " and strerror(errno), and if a limit of the process, the user or the machine
+ * has been reached, err_limit_text(). ENOMEM sets ERR_NOMEM, a full disk (ENOSPC, EDQUOT) ERR_NOSPACE. */
 int err_errno(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* The same for a call of the kernel whose errors mean other limits. */
+
+/* System calls for which an errno means a limit of their own; any other call is CALL_OTHER. */
+enum call {
+    CALL_OTHER,
+    CALL_INOTIFY,       /* inotify_init1 */
+    CALL_INOTIFY_WATCH, /* inotify_add_watch */
+    CALL_EPOLL_CTL,
+    CALL_PIPE,   /* pipe2 */
+    CALL_FORK,   /* fork */
+    CALL_THREAD, /* pthread_create */
+    CALL_MAP     /* mmap, mremap */
+};
+
+/* As err_errno, after a failure of that call. */
 int err_call(struct err *e, int code, enum call call, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* Prepends context to the message: "context: text". */
 int err_at(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int err_hint(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+enum { ERR_LIMIT_TEXT = 256 };
+
+/* Writes which limit a call has reached that failed with errno `error`, its present value, and what raises
+ * it: "this process may have 256 open files: ulimit -n, or LimitNOFILE= of a systemd unit, raises that"; ""
+ * if the error does not mean a limit. */
+void err_limit_text(char out[ERR_LIMIT_TEXT], enum call call, int error);
 
 /* Returns v for printing in a message, a NaN without its meaningless sign, which printf would print. */
 double err_number(double v);

@@ -3,6 +3,8 @@
 #ifndef PSGD_BROWSE_TARGET_H
 #define PSGD_BROWSE_TARGET_H
 
+#include <stddef.h>
+
 #include "shared/base/err.h"
 
 enum { TARGET_KEYS = 16 };

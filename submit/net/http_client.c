@@ -404,7 +404,7 @@ static const struct {
 static void explain(struct http_request *r, CURLcode rc)
 {
     const char *why = r->private->why[0] ? r->private->why : curl_easy_strerror(rc);
-    char limit[LIMIT_TEXT];
+    char limit[ERR_LIMIT_TEXT];
     long os_errno = 0;
 
     if (rc == CURLE_OK && r->status == 0 && !r->is_handshake)
@@ -414,7 +414,7 @@ static void explain(struct http_request *r, CURLcode rc)
     curl_easy_getinfo(r->private->easy, CURLINFO_OS_ERRNO, &os_errno);
     if (rc == CURLE_COULDNT_CONNECT && os_errno) {
         r->is_refused = os_errno == ECONNREFUSED;
-        limit_text(limit, CALL_OTHER, (int)os_errno);
+        err_limit_text(limit, CALL_OTHER, (int)os_errno);
         err_set(&r->err, ERR_UNREACHABLE, "%s does not answer (%s%s%s)", r->peer, strerror((int)os_errno),
                 limit[0] ? ": " : "", limit);
     } else if (rc == CURLE_SSL_PINNEDPUBKEYNOTMATCH) {
