@@ -12,7 +12,7 @@
 #include "agent/jobs/success.h"
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
-#include "shared/base/process_tree.h"
+#include "shared/base/process.h"
 #include "shared/job/reason.h"
 #include "shared/records/artifacts.h"
 

@@ -22,7 +22,6 @@
 #include "shared/base/clock.h"
 #include "shared/base/compat.h"
 #include "shared/base/process.h"
-#include "shared/base/process_tree.h"
 #include "shared/job/reason.h"
 
 enum { KILL_ROUNDS = 100 };
@@ -234,7 +233,7 @@ static bool is_self(void *arg, pid_t child)
 static _Noreturn void kill_node(const struct monitor_state *m)
 {
     kill(m->job, SIGSTOP);
-    for (int i = 0; i < KILL_ROUNDS && process_tree_kill(m->job, is_self, NULL) > 0; i++)
+    for (int i = 0; i < KILL_ROUNDS && process_kill_descendants(m->job, is_self, NULL) > 0; i++)
         continue;
     kill(m->job, SIGKILL);
     if (getpgrp() == m->job)

@@ -1,12 +1,18 @@
 #include "shared/base/process.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { ROUNDS_MAX = 50 };
 
 int process_open(pid_t pid)
 {
@@ -92,8 +98,8 @@ static void take_line(struct process_memory *m, const char *line, bool *has_memo
         m->n_threads = (int)value;
 }
 
-/* Reads by parts: a user's groups alone can be a line of hundreds of kilobytes. A line that is longer than
- * the buffer is none of those looked for. */
+/* Reads in parts: the line "Groups:" alone can have hundreds of kilobytes. A line that is longer than the
+ * buffer is skipped. */
 static bool read_status(struct process_memory *out, int fd)
 {
     struct process_memory m = {0};
@@ -154,4 +160,135 @@ static bool read_any_thread(struct process_memory *out, pid_t pid)
 bool process_memory(struct process_memory *out, int fd, pid_t pid)
 {
     return read_status(out, fd) || (errno == ESRCH && read_any_thread(out, pid));
+}
+
+struct process_entry {
+    pid_t pid, parent;
+    bool is_descendant;
+};
+
+struct process_table {
+    struct process_entry *entries;
+    size_t n, size;
+};
+
+static bool add_process(struct process_table *t, struct process_entry new)
+{
+    if (t->n == t->size) {
+        size_t size = t->size ? 2 * t->size : 256;
+        struct process_entry *more = realloc(t->entries, size * sizeof *more);
+
+        if (!more)
+            return false;
+        t->entries = more;
+        t->size = size;
+    }
+    t->entries[t->n++] = new;
+    return true;
+}
+
+/* Lists the processes that have ended and were not waited for, or else those that have not ended. If memory
+ * is short the list is incomplete. */
+static void list_processes(struct process_table *t, bool have_ended)
+{
+    DIR *proc = opendir("/proc");
+    struct dirent *d;
+
+    while (proc && (d = readdir(proc)) != NULL) {
+        pid_t pid = isdigit((unsigned char)d->d_name[0]) ? (pid_t)atoi(d->d_name) : 0;
+        struct process p;
+
+        if (pid > 0 && process_look(&p, pid) && p.has_ended == have_ended &&
+            !add_process(t, (struct process_entry){.pid = pid, .parent = p.parent}))
+            break;
+    }
+    if (proc)
+        closedir(proc);
+}
+
+static bool is_marked(const struct process_table *t, pid_t pid)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->entries[i].pid == pid)
+            return t->entries[i].is_descendant;
+    return false;
+}
+
+/* A parent may be listed after its child: repeats until nothing changes. */
+static size_t mark_descendants(struct process_table *t, pid_t root, bool (*is_kept)(void *, pid_t), void *arg)
+{
+    size_t n_marked = 0, before;
+
+    do {
+        before = n_marked;
+        for (size_t i = 0; i < t->n; i++) {
+            struct process_entry *p = &t->entries[i];
+            bool is_child = p->parent == root && !(is_kept && is_kept(arg, p->pid));
+
+            if (p->is_descendant || p->pid == root || !(is_child || is_marked(t, p->parent)))
+                continue;
+            p->is_descendant = true;
+            n_marked++;
+        }
+    } while (n_marked > before);
+    return n_marked;
+}
+
+static void signal_all(const struct process_table *t, int signal)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->entries[i].is_descendant)
+            kill(t->entries[i].pid, signal);
+}
+
+size_t process_kill_descendants(pid_t root, bool (*is_kept)(void *arg, pid_t child), void *arg)
+{
+    struct process_table t = {0};
+    size_t n;
+
+    list_processes(&t, false);
+    n = mark_descendants(&t, root, is_kept, arg);
+    signal_all(&t, SIGSTOP);
+    signal_all(&t, SIGKILL);
+    free(t.entries);
+    return n;
+}
+
+static void wait_for_ended(bool (*is_kept)(void *arg, pid_t child), void *arg)
+{
+    struct process_table t = {0};
+
+    list_processes(&t, true);
+    for (size_t i = 0; i < t.n; i++)
+        if (t.entries[i].parent == getpid() && !is_kept(arg, t.entries[i].pid))
+            waitpid(t.entries[i].pid, NULL, WNOHANG);
+    free(t.entries);
+}
+
+/* Waits for the children that have ended, up to the first that is kept, and returns whether any child is
+ * left. It is called before /proc is read, which takes long on a machine with many processes: most runners
+ * leave no process but their monitor, which ends with them. */
+static bool has_child(bool (*is_kept)(void *arg, pid_t child), void *arg)
+{
+    siginfo_t ended;
+
+    do {
+        ended.si_pid = 0;
+        if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) < 0)
+            return errno != ECHILD;
+    } while (ended.si_pid > 0 && !is_kept(arg, ended.si_pid) && waitpid(ended.si_pid, NULL, WNOHANG) > 0);
+    return true;
+}
+
+void process_end_orphans(bool (*is_kept)(void *arg, pid_t child), void *arg)
+{
+    const struct timespec pause = {.tv_nsec = 1000000}; /* so that the kernel ends the killed processes */
+    bool is_done = false;
+
+    for (int i = 0; i < ROUNDS_MAX && !is_done && has_child(is_kept, arg); i++) {
+        is_done = process_kill_descendants(getpid(), is_kept, arg) == 0;
+        wait_for_ended(is_kept, arg);
+        if (!is_done)
+            nanosleep(&pause, NULL);
+    }
 }

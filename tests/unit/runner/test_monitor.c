@@ -8,7 +8,7 @@
 
 #include "runner/monitor/monitor_wire.h"
 #include "shared/base/clock.h"
-#include "shared/base/process_tree.h"
+#include "shared/base/process.h"
 #include "tests/lib/node_run.h"
 #include "tests/unit/unit.h"
 
@@ -222,7 +222,7 @@ static void tell_end(struct node_process *n)
     struct err e = {0};
 
     if (n->seconds > 0)
-        process_tree_kill(getpid(), NULL, NULL);
+        process_kill_descendants(getpid(), NULL, NULL);
     if (orders_read_job(&o, &job, &e) != ERR_LOST || monitor_explain_end(&n->monitor, &e) != ERR_LOST)
         _exit(97);
     _exit(n->monitor.is_lost && strstr(e.text, "monitor process has ended")   ? 7

@@ -1,4 +1,4 @@
-#include "shared/base/process_tree.h"
+#include "shared/base/process.h"
 
 #include <errno.h>
 #include <sys/prctl.h>
