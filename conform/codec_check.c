@@ -11,7 +11,7 @@
 
 #include "conform/check.h"
 #include "nn/kernels/blas.h"
-#include "shared/base/helper_main.h"
+#include "shared/base/helper.h"
 #include "shared/base/sanitized.h"
 
 enum { MEMORY_MAX = 2000000000, N_LOCAL = 6 };

@@ -5,7 +5,7 @@
  *
  * FOLDER has model.json, weights.safetensors (a model or a checkpoint) and samples.safetensors (a test set
  * with its scale, loader.h; its metadata "predicts" is "classes" or "values"). The predictor writes two files
- * there: summary.json (shared/base/helper_summary.h), without metrics if the samples have neither labels nor
+ * there: summary.json (shared/base/helper.h), without metrics if the samples have neither labels nor
  * targets; and predictions.safetensors, for classes with "class" I32 (n) and, unless the model has no
  * probabilities (mse, tanh_squared), "probability" F32 (n) of that class, otherwise with "values" F32 (n,
  * n_out), loss_prediction() of each sample. */
@@ -19,8 +19,7 @@
 #include "nn/net.h"
 #include "runner/loader.h"
 #include "shared/base/file.h"
-#include "shared/base/helper_main.h"
-#include "shared/base/helper_summary.h"
+#include "shared/base/helper.h"
 #include "shared/base/json.h"
 #include "shared/job/settings.h"
 #include "shared/records/checkpoint_meta.h"

@@ -15,7 +15,7 @@
 #include "runner/monitor/monitor.h"
 #include "runner/node.h"
 #include "runner/sandbox/sandbox.h"
-#include "shared/base/helper_main.h"
+#include "shared/base/helper.h"
 #include "shared/base/json.h"
 #include "shared/job/reason.h"
 

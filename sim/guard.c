@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shared/base/helper_summary.h"
+#include "shared/base/helper.h"
 
 static struct {
     struct stopwatch watch;

@@ -11,7 +11,7 @@
 #include "shared/base/child.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
-#include "shared/base/helper_summary.h"
+#include "shared/base/helper.h"
 #include "submit/terminal/interrupt.h"
 
 static const double GRACE_S = 2;

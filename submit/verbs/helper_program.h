@@ -1,6 +1,6 @@
 /* helper_program -- runs a program that computes for job_submit, predictor or simulator, which are installed
  * beside it: job_submit links no BLAS and runs no codec. The first argument of the program is a folder with
- * its packages, into which it writes its result (shared/base/helper_summary.h). */
+ * its packages, into which it writes its result (shared/base/helper.h). */
 #ifndef PSGD_SUBMIT_HELPER_PROGRAM_H
 #define PSGD_SUBMIT_HELPER_PROGRAM_H
 

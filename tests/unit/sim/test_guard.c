@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shared/base/helper_summary.h"
+#include "shared/base/helper.h"
 #include "tests/unit/unit.h"
 
 enum { NAP_S = 300, N_SHORT = 40 };

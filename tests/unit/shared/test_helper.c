@@ -1,4 +1,4 @@
-#include "shared/base/helper_summary.h"
+#include "shared/base/helper.h"
 
 #include "tests/unit/unit.h"
 

@@ -1,6 +1,8 @@
-#include "shared/base/helper_summary.h"
+#include "shared/base/helper.h"
 
 #include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +12,25 @@
 enum { SUMMARY_MAX = 64 << 20 };
 
 static const char file_name[] = "summary.json";
+
+static bool is_only_option(int argc, char **argv, const char *name, const char *letter)
+{
+    return argc == 2 && (strcmp(argv[1], name) == 0 || strcmp(argv[1], letter) == 0);
+}
+
+int helper_main(int argc, char **argv, const char *name, const char *starter)
+{
+    if (is_only_option(argc, argv, "--version", "-V")) {
+        printf("%s (psgd) %s\n", name, PSGD_VERSION);
+        return fflush(stdout) == 0 ? 0 : 1;
+    }
+    if (is_only_option(argc, argv, "--help", "-h")) {
+        printf("%s is started by %s, not by hand.\n", name, starter);
+        return fflush(stdout) == 0 ? 0 : 1;
+    }
+    fprintf(stderr, "%s is started by %s, not by hand\n", name, starter);
+    return 2;
+}
 
 int helper_summary_write(json_t *take_doc, const char *folder, struct err *e)
 {
@@ -33,7 +54,7 @@ json_t *helper_summary_failure(const struct err *failure)
                      json_text(failure->text, SIZE_MAX), "hint", json_text(failure->hint, SIZE_MAX));
 }
 
-static int take_failure(const json_t *doc, const char *program, struct err *e)
+static int parse_failure(const json_t *doc, const char *program, struct err *e)
 {
     const char *text = json_string_value(json_object_get(doc, "text"));
     const char *hint = json_string_value(json_object_get(doc, "hint"));
@@ -56,7 +77,7 @@ int helper_summary_read(json_t **out, const char *folder, const char *program, s
         *out = doc;
         return 0;
     }
-    take_failure(doc, program, e);
+    parse_failure(doc, program, e);
     json_decref(doc);
     return e->code;
 }
