@@ -7,7 +7,7 @@
 
 #include "nn/kernels/zeros.h"
 #include "shared/base/fast.h"
-#include "shared/base/same_bits.h"
+#include "shared/base/number.h"
 
 /* Vectors are processed in chunks that stay in the first-level cache, so that the gradient is read from
  * memory once for its norm and the step. */
@@ -306,8 +306,8 @@ double optimizer_step(struct optimizer *o, float *params, const float *grads, fl
     float *a = o->vectors[0], *b = o->vectors[1], *c = o->vectors[2];
     double sum = 0;
 
-    s.weight_m = 1 - power_of(0.9, s.t);
-    s.weight_v = 1 - power_of(0.999, s.t);
+    s.weight_m = 1 - number_power(0.9, s.t);
+    s.weight_v = 1 - number_power(0.999, s.t);
     for (size_t at = 0; at < o->n_params; at += CHUNK) {
         s.n = chunk_at(at, o->n_params);
         sum += sum_of_squares(grads + at, s.n);

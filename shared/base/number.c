@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Every decimal of 15 digits survives the way to a double and back, so that 0.1 stays 0.1; 17 tell any two
- * doubles apart. */
+/* A decimal of 15 digits is unchanged after conversion to a double and back, so that 0.1 is printed as 0.1;
+ * two different doubles differ in 17 digits. */
 const char *number_text(char text[NUMBER_TEXT_MAX], double v)
 {
     for (int digits = 15; digits <= 17; digits++) {

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "shared/base/same_bits.h"
+#include "shared/base/number.h"
 
 static uint64_t splitmix64(uint64_t *x)
 {
@@ -82,13 +82,13 @@ static double log_of(double u)
 }
 
 /* Box and Muller, one of the pair: the other would be hidden state. Nodes must draw the same weights, and
- * libm's log and cos may differ in the last bit between processors (same_bits.h). */
+ * libm's log and cos may differ in the last bit between processors (number.h). */
 float rng_normal(struct rng *r)
 {
     double u = ((double)(rng_u64(r) >> 11) + 0.5) * 0x1p-53;
     double v = (double)(rng_u64(r) >> 11) * 0x1p-53;
 
-    return (float)(sqrt(-2.0 * log_of(u)) * cos_of_turns(v));
+    return (float)(sqrt(-2.0 * log_of(u)) * number_cos_of_turns(v));
 }
 
 void rng_common(float *out, size_t n, uint64_t seed, uint64_t key)

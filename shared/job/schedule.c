@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "shared/base/choice.h"
-#include "shared/base/same_bits.h"
+#include "shared/base/number.h"
 
 static const char *const names[N_SCHEDULE_KINDS] = {
     [SCHEDULE_CONSTANT] = "constant", [SCHEDULE_STEP] = "step", [SCHEDULE_COSINE] = "cosine",
@@ -108,7 +108,7 @@ static double step_share(const struct schedule *s, const struct schedule_job *jo
 {
     double every = (double)s->every * (s->in_epochs ? (double)job->steps_per_epoch : 1);
 
-    return power_of(s->factor, (uint64_t)(t / every));
+    return number_power(s->factor, (uint64_t)(t / every));
 }
 
 double schedule_rate(const struct schedule *s, const struct schedule_job *job, uint64_t done)
@@ -125,7 +125,7 @@ double schedule_rate(const struct schedule *s, const struct schedule_job *job, u
         share = step_share(s, job, t);
         break;
     case SCHEDULE_COSINE:
-        share = (1 + cos_of_turns(t / n / 2)) / 2;
+        share = (1 + number_cos_of_turns(t / n / 2)) / 2;
         break;
     case SCHEDULE_LINEAR:
         share = 1 - t / n;
