@@ -11,7 +11,7 @@
 
 #include "runner/base/tracer.h"
 #include "shared/base/clock.h"
-#include "shared/job/phase.h"
+#include "shared/job/comm.h"
 
 enum { STOPWATCH_CALL = 16 };
 

@@ -10,7 +10,7 @@
 #include "runner/exchange/exchange.h"
 #include "runner/sandbox/sandbox.h"
 #include "shared/base/err.h"
-#include "shared/job/phase.h"
+#include "shared/job/comm.h"
 #include "shared/job/stop.h"
 
 struct report {

@@ -6,6 +6,9 @@
 
 #include "shared/base/json.h"
 
+const char *const phase_names[N_PHASES] = {"compute", "encode", "send",     "wait",
+                                           "decode",  "apply",  "evaluate", "checkpoint"};
+
 void comm_add(struct comm *sum, const struct comm *c)
 {
     sum->sent_messages += c->sent_messages;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "shared/base/err.h"
-#include "shared/job/phase.h"
+#include "shared/job/comm.h"
 
 enum {
     TRACE_RECORDS_MAX = 1 << 18, /* of a node: 10 MiB; later ones are counted and dropped */
