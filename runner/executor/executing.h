@@ -10,7 +10,7 @@
 
 #include "runner/executor/mailbox.h"
 #include "runner/node.h"
-#include "shared/plugin/executor_load.h"
+#include "shared/plugin/codec_load.h"
 
 enum { EXECUTOR_STEPS = 100 /* percent, as the steps of a training job */ };
 enum { OUTPUT_HELD = 64 * 1024 };

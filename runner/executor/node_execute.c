@@ -68,7 +68,7 @@ int node_open_input(struct node *n, struct err *e)
 int node_load_executor(struct node *n, struct err *e)
 {
     enum phase last = phase_call(n->monitor->watch, PHASE_APPLY, STOPWATCH_LOAD);
-    int rc = executor_library_load(&n->codec, "../packages/" CODEC_OBJECT_NAME, e);
+    int rc = codec_library_load_executor(&n->codec, "../packages/" CODEC_OBJECT_NAME, e);
 
     phase_enter(n->monitor->watch, last);
     return rc;

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codecs/executor.h"
 #include "shared/base/memory_file.h"
 #include "shared/job/combine_path_kinds.h"
 #include "shared/plugin/codec_options.h"
@@ -123,6 +122,25 @@ static int check_plugin(const struct codec_plugin *p, const char *path, struct e
                                                                  : 0;
 }
 
+static int check_executor(const struct executor_plugin *p, const char *path, struct err *e)
+{
+    if (p->abi != EXECUTOR_ABI || p->plugin_size != sizeof *p ||
+        p->executor_size != sizeof(struct executor) || p->host_size != sizeof(struct executor_host)) {
+        err_set(
+            e, ERR_CODEC,
+            "%s: built against executor.h with ABI %u (sizes %u, %u, %u); this psgd has ABI %d (sizes %zu, "
+            "%zu, %zu)",
+            path, p->abi, p->plugin_size, p->executor_size, p->host_size, EXECUTOR_ABI, sizeof *p,
+            sizeof(struct executor), sizeof(struct executor_host));
+        return err_hint(e, "Compile the executor again with this psgd's executor.h.");
+    }
+    if (!p->name || !codec_is_name(p->name))
+        return err_set(e, ERR_CODEC, "%s: the executor's name is not 1 to 32 of a-z, 0-9 and _", path);
+    if (!p->run)
+        return err_set(e, ERR_CODEC, "%s: executor %s has no run()", path, p->name);
+    return 0;
+}
+
 bool codec_is_star(const struct codec_plugin *p, int n_servers)
 {
     return n_servers > 0 && !codec_more(p)->events;
@@ -215,8 +233,9 @@ static int cannot_load(const char *path, const char *copy, struct err *e)
     return err_set(e, ERR_CODEC, "%s: %s", path, why);
 }
 
-/* An object that stays loaded (-z nodelete, threads with destructors) keeps its name, so its descriptor
- * stays open: otherwise dlopen would return it for the next codec whose copy gets the same number. */
+/* dlclose() may leave an object loaded (-z nodelete, threads with destructors), under the name of its copy,
+ * which has the number of the descriptor. The descriptor of such an object stays open: otherwise the next
+ * copy could get its number, and dlopen() would return the old object. */
 static void unload(struct codec_library *l)
 {
     char copy[MEMORY_FILE_PATH];
@@ -232,8 +251,13 @@ static void unload(struct codec_library *l)
         close(l->fd);
 }
 
-/* An object of the other kind is named with the wrong option. */
-static int no_symbol(const struct codec_library *l, const char *path, const struct codec_symbol *s,
+/* The table of a kind of plug-in: `macro` of `header` defines it as the object's `symbol`. */
+struct plugin_table {
+    const char *symbol, *kind, *macro, *header;
+};
+
+/* The hint names the option for an object of the other kind. */
+static int no_symbol(const struct codec_library *l, const char *path, const struct plugin_table *s,
                      struct err *e)
 {
     err_set(e, ERR_CODEC, "%s: not %s %s: it has no symbol %s (see %s in %s)", path,
@@ -245,8 +269,8 @@ static int no_symbol(const struct codec_library *l, const char *path, const stru
     return e->code;
 }
 
-int codec_library_symbol(const void **out, struct codec_library *l, const char *path,
-                         const struct codec_symbol *symbol, struct err *e)
+static int load_table(const void **out, struct codec_library *l, const char *path,
+                      const struct plugin_table *table, struct err *e)
 {
     char copy[MEMORY_FILE_PATH];
 
@@ -254,19 +278,30 @@ int codec_library_symbol(const void **out, struct codec_library *l, const char *
     l->handle = dlopen(copy, RTLD_NOW | RTLD_LOCAL);
     if (!l->handle)
         return cannot_load(path, copy, e);
-    *out = dlsym(l->handle, symbol->symbol);
-    return *out ? 0 : no_symbol(l, path, symbol, e);
+    *out = dlsym(l->handle, table->symbol);
+    return *out ? 0 : no_symbol(l, path, table, e);
 }
 
-static int load_plugin(struct codec_library *l, const char *path, struct err *e)
+static int load_codec(struct codec_library *l, const char *path, struct err *e)
 {
-    static const struct codec_symbol symbol = {CODEC_SYMBOL, "codec", "CODEC_PLUGIN", "codec.h"};
+    static const struct plugin_table table = {CODEC_SYMBOL, "codec", "CODEC_PLUGIN", "codec.h"};
     const void *plugin;
 
-    if (codec_library_symbol(&plugin, l, path, &symbol, e) < 0)
+    if (load_table(&plugin, l, path, &table, e) < 0)
         return e->code;
     l->plugin = plugin;
     return check_plugin(l->plugin, path, e);
+}
+
+static int load_executor(struct codec_library *l, const char *path, struct err *e)
+{
+    static const struct plugin_table table = {EXECUTOR_SYMBOL, "executor", "EXECUTOR_PLUGIN", "executor.h"};
+    const void *plugin;
+
+    if (load_table(&plugin, l, path, &table, e) < 0)
+        return e->code;
+    l->executor = plugin;
+    return check_executor(l->executor, path, e);
 }
 
 int codec_library_copy(struct codec_library *l, const char *path, struct err *e)
@@ -299,7 +334,15 @@ int codec_library_copy(struct codec_library *l, const char *path, struct err *e)
 
 int codec_library_load(struct codec_library *l, const char *path, struct err *e)
 {
-    if (load_plugin(l, path, e) == 0)
+    if (load_codec(l, path, e) == 0)
+        return 0;
+    codec_library_drop(l);
+    return e->code = ERR_CODEC;
+}
+
+int codec_library_load_executor(struct codec_library *l, const char *path, struct err *e)
+{
+    if (load_executor(l, path, e) == 0)
         return 0;
     codec_library_drop(l);
     return e->code = ERR_CODEC;
@@ -310,6 +353,18 @@ int codec_library_open(struct codec_library *l, const char *path, struct err *e)
     struct codec_library t;
 
     if (codec_library_copy(&t, path, e) < 0 || codec_library_load(&t, path, e) < 0)
+        return e->code;
+    *l = t;
+    return 0;
+}
+
+int codec_library_open_executor(struct codec_library *l, const char *path, struct err *e)
+{
+    struct codec_library t;
+
+    if (codec_library_copy(&t, path, e) < 0)
+        return err_hint(e, "An executor is a C file, NAME.c, or an object made of one; docs/executors.md.");
+    if (codec_library_load_executor(&t, path, e) < 0)
         return e->code;
     *l = t;
     return 0;

@@ -1,23 +1,23 @@
-/* codec_load -- opens a codec's shared object and checks it against codecs/codec.h. */
+/* codec_load -- loads the shared object of a codec or an executor and checks its table against this psgd's
+ * codecs/codec.h or codecs/executor.h; what a codec's limits allow in a job. */
 #ifndef PSGD_CODEC_LOAD_H
 #define PSGD_CODEC_LOAD_H
 
 #include <stdbool.h>
 
 #include "codecs/codec_events.h"
+#include "codecs/executor.h"
 #include "shared/base/crypto.h"
 #include "shared/base/err.h"
 #include "shared/job/aggregate.h"
 #include "shared/job/combine_path_kinds.h"
 #include "shared/plugin/path_cost.h"
 
-struct executor_plugin;
-
 struct codec_library {
     void *handle;
-    const struct codec_plugin *plugin;
-    const struct executor_plugin *executor; /* in place of `plugin`, if executor_load.h has loaded it */
-    int fd; /* of the loaded copy in memory; open as long as the library, whose path names it */
+    const struct codec_plugin *plugin;      /* of a codec */
+    const struct executor_plugin *executor; /* of an executor */
+    int fd;                  /* the loaded copy in memory (memory_file.h), open as long as the library */
     char sha256[SHA256_HEX]; /* of that copy */
 };
 
@@ -76,23 +76,20 @@ struct codec_job {
 /* Checks a job against a codec's limits. ERR_CODEC. */
 int codec_check_limits(const char *name, unsigned limits, const struct codec_job *job, struct err *e);
 
-/* Loads a sealed copy of the file (memory_file.h), so that the digest is of the code that runs, and works
- * in folders mounted noexec. ERR_CODEC: not a shared object, no codec_plugin in it, built against another
- * codec.h (the message has both versions), or an inconsistent plug-in. Runs the object's constructors: call
- * it only in a process that may run its code. */
+/* Loads a sealed copy of the file (memory_file.h): the digest is then of the code that runs, and the file may
+ * be in a folder mounted noexec. ERR_CODEC: not a shared object, no codec_plugin in it, built against another
+ * codec.h (the message has both versions), or an inconsistent table. Runs the object's constructors: call it
+ * only in a process that may run its code. */
 int codec_library_open(struct codec_library *l, const char *path, struct err *e);
+/* As codec_library_open, for the executor_plugin of an executor. */
+int codec_library_open_executor(struct codec_library *l, const char *path, struct err *e);
 
-/* The two halves of codec_library_open: the copy, of which no code runs, and its loading, which opens no
- * other file than shared libraries. On failure of the second, *l is empty. */
+/* The two halves of codec_library_open: the copy, none of whose code runs, and its loading, which opens no
+ * file but shared libraries. If loading fails, *l is empty. */
 int codec_library_copy(struct codec_library *l, const char *path, struct err *e);
 int codec_library_load(struct codec_library *l, const char *path, struct err *e);
-/* For executor_load.c. *out is the object's `symbol`, of a `kind` ("codec") that the `macro` of `header`
- * defines. After a failure *l must be dropped. */
-struct codec_symbol {
-    const char *symbol, *kind, *macro, *header;
-};
-int codec_library_symbol(const void **out, struct codec_library *l, const char *path,
-                         const struct codec_symbol *symbol, struct err *e);
+int codec_library_load_executor(struct codec_library *l, const char *path, struct err *e);
+
 void codec_library_drop(struct codec_library *l); /* unloads it: *l is then empty */
 void codec_library_close(struct codec_library *l);
 

@@ -20,7 +20,6 @@
 #include "shared/plugin/codec_load.h"
 #include "shared/plugin/codec_options.h"
 #include "shared/plugin/combine_path.h"
-#include "shared/plugin/executor_load.h"
 #include "shared/records/weights.h"
 
 enum { TENSORS_MAX = MODEL_LAYERS_MAX * LAYER_TENSORS };
@@ -317,7 +316,7 @@ static void look_at_executor(struct probe_report *r, const struct probe *p)
 {
     struct codec_library l;
 
-    if (executor_library_open(&l, p->path, &r->e) < 0)
+    if (codec_library_open_executor(&l, p->path, &r->e) < 0)
         return;
     r->e.code = 0;
     r->facts.is_executor = true;

@@ -139,6 +139,34 @@ TEST(several_servers_refuse_a_limit_of_the_norm_where_no_node_has_the_whole_grad
     assert_ok(codec_check_limits("x", CODEC_CLIPS_A_RANGE, &job, &e));
 }
 
+TEST(an_executor_is_loaded_with_its_name_and_function)
+{
+    struct codec_library l;
+    struct err e = {0};
+
+    assert_ok(codec_library_open_executor(&l, path_of("examples/executors/hello"), &e));
+    assert_string_equal(l.executor->name, "hello");
+    assert_non_null(l.executor->run);
+    assert_null(l.plugin);
+    codec_library_close(&l);
+}
+
+TEST(a_codec_is_no_executor_and_an_executor_no_codec_and_the_hint_says_how_it_is_run)
+{
+    struct codec_library l;
+    struct err e = {0};
+
+    assert_int_equal(codec_library_open_executor(&l, path_of("codecs/fedavg"), &e), ERR_CODEC);
+    assert_error_has("not an executor: it has no symbol executor_plugin (see EXECUTOR_PLUGIN in executor.h)");
+    assert_non_null(strstr(e.hint, "job_submit --codec FILE"));
+    assert_int_equal(codec_library_open(&l, path_of("examples/executors/hello"), &e), ERR_CODEC);
+    assert_error_has("not a codec: it has no symbol codec_plugin (see CODEC_PLUGIN in codec.h)");
+    assert_non_null(strstr(e.hint, "job_submit run --exec FILE"));
+    assert_int_equal(codec_library_open_executor(&l, "Makefile", &e), ERR_CODEC);
+    assert_error_has("Makefile: not an ELF file");
+    assert_non_null(strstr(e.hint, "An executor is a C file"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +178,8 @@ int main(void)
         cmocka_unit_test(a_value_outside_an_enum_of_codec_h_is_refused),
         cmocka_unit_test(an_excessive_state_is_refused),
         cmocka_unit_test(a_codec_without_ssgd_or_asgd_is_refused_in_such_a_job),
+        cmocka_unit_test(an_executor_is_loaded_with_its_name_and_function),
+        cmocka_unit_test(a_codec_is_no_executor_and_an_executor_no_codec_and_the_hint_says_how_it_is_run),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
