@@ -5,13 +5,168 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/base/choice.h"
 #include "shared/job/settings.h"
 #include "shared/records/record_scan.h"
 #include "shared/records/series_points.h"
 
+static const char *const x_names[] = {"step", "epoch", "time", "bytes", NULL};
+
+/* A CSV file that has curves: it has a column for each value, or a row for each, with the value's name in a
+ * cell. */
+struct series_file {
+    const char *name, *name_column, *value_column; /* the columns are NULL without such rows */
+    enum artifact_id id;
+    bool has_x[N_SERIES_X];
+};
+
+static const struct series_file series_files[] = {
+    {"train", NULL, NULL, ARTIFACT_TRAIN, {true, true, true, true}},
+    {"eval", NULL, NULL, ARTIFACT_EVAL, {true, true, true, true}},
+    {"codec", "name", "value", ARTIFACT_CODEC_RECORDS, {[SERIES_STEP] = true, [SERIES_TIME] = true}},
+    {"metrics", "metric", "value", ARTIFACT_METRICS, {true, true, true}},
+};
+
+enum { N_FILES = sizeof series_files / sizeof *series_files };
+
+static const struct series_file *find_file(int artifact)
+{
+    for (size_t i = 0; i < N_FILES; i++)
+        if ((int)series_files[i].id == artifact)
+            return &series_files[i];
+    return NULL;
+}
+
+static int find_choice(const char *text, const char *const *choices, const char *what, struct err *e)
+{
+    for (int i = 0; choices[i]; i++)
+        if (strcmp(text, choices[i]) == 0)
+            return i;
+    err_set(e, ERR_USAGE, "%s=%.64s is not known", what, text);
+    return choice_suggest(text, choices, e);
+}
+
+/* A value's name is printable ASCII without characters that JSON or HTML would have to escape, and is no
+ * other key of the document. */
+static bool is_value_name(const char *text, size_t len)
+{
+    static const char *const keys[] = {"node", "role", "rows", "x"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strlen(keys[i]) == len && memcmp(keys[i], text, len) == 0)
+            return false;
+    for (size_t i = 0; i < len; i++)
+        if (text[i] <= ' ' || text[i] > '~' || text[i] == '"' || text[i] == '\\' || text[i] == '<')
+            return false;
+    return len > 0 && len < SERIES_NAME;
+}
+
+/* Writes the names of the columns that are values, and NULL. */
+static void columns_of(const char *out[RECORD_COLUMNS_MAX + 2], const struct series_file *f)
+{
+    size_t n = 0;
+
+    for (const struct record_column *c = artifacts[f->id].columns; c->name; c++)
+        if (c->type != RECORD_TEXT && is_value_name(c->name, strlen(c->name)))
+            out[n++] = c->name;
+    out[n++] = RECORD_SIM_TIME;
+    out[n] = NULL;
+}
+
+/* In a file with a column for each value, a value has the name of a column. */
+static int check_column(const struct series_file *f, const char *name, const char *what, struct err *e)
+{
+    const char *columns[RECORD_COLUMNS_MAX + 2], *near;
+    char list[512] = "";
+    size_t n = 0;
+
+    if (f->name_column)
+        return 0;
+    columns_of(columns, f);
+    for (size_t i = 0; columns[i]; i++)
+        if (strcmp(columns[i], name) == 0)
+            return 0;
+    for (size_t i = 0; columns[i] && n < sizeof list; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", columns[i]);
+    err_set(e, ERR_USAGE, "%s %.64s: %s.csv has no such value; it has %s", what, name, f->name, list);
+    near = choice_near(name, columns);
+    return near ? err_hint(e, "Did you mean \"%s\"?", near) : e->code;
+}
+
+static int set_names(struct series_request *r, const struct series_file *f, const char *text, struct err *e)
+{
+    for (const char *at = text; *at;) {
+        size_t len = strcspn(at, ",");
+
+        if (!is_value_name(at, len))
+            return err_set(e, ERR_USAGE, "names: \"%.64s\" is not a list of values with commas", text);
+        if (r->n_names == SERIES_NAMES)
+            return err_set(e, ERR_USAGE, "names: more than %d", SERIES_NAMES);
+        memcpy(r->names[r->n_names], at, len);
+        r->names[r->n_names][len] = '\0';
+        if (check_column(f, r->names[r->n_names], "names", e) < 0)
+            return e->code;
+        for (size_t i = 0; i < r->n_names; i++)
+            if (strcmp(r->names[i], r->names[r->n_names]) == 0)
+                return err_set(e, ERR_USAGE, "names: %s is there twice", r->names[i]);
+        r->n_names++;
+        at += len + (at[len] == ',');
+    }
+    return 0;
+}
+
+/* Sets *out to a number of the query, unless it is absent or empty. */
+static int set_number(double *out, const char *text, const char *what, struct err *e)
+{
+    char *end;
+
+    if (!text || !*text)
+        return 0;
+    *out = strtod(text, &end);
+    return *end || !isfinite(*out) ? err_set(e, ERR_USAGE, "%s=%.64s is not a number", what, text) : 0;
+}
+
+int series_request_set(struct series_request *r, const struct series_query *q, struct err *e)
+{
+    const char *names[N_FILES + 1] = {NULL};
+    const struct series_file *f;
+    double points = 1000;
+    int file;
+    int x;
+
+    for (size_t i = 0; i < N_FILES; i++)
+        names[i] = series_files[i].name;
+    *r = (struct series_request){
+        .from = -INFINITY, .to = INFINITY, .nodes_most = SIZE_MAX, .points_in_all = SERIES_POINTS_IN_ALL};
+    if ((file = find_choice(q->file ? q->file : "train", names, "file", e)) < 0 ||
+        (x = find_choice(q->x ? q->x : "step", x_names, "x", e)) < 0 ||
+        set_number(&points, q->points, "points", e) < 0 || set_number(&r->from, q->from, "from", e) < 0 ||
+        set_number(&r->to, q->to, "to", e) < 0)
+        return e->code;
+    f = &series_files[file];
+    if (!f->has_x[x])
+        return err_set(e, ERR_USAGE, "%s.csv has no %s: use another x", f->name, x_names[x]);
+    if (!(points >= 2 && points <= SERIES_POINTS))
+        return err_set(e, ERR_USAGE, "points: from 2 to %d", SERIES_POINTS);
+    r->file = (int)f->id;
+    r->x = (enum series_x)x;
+    r->points = (size_t)points;
+    return set_names(r, f, q->names ? q->names : f->name_column ? "" : "loss,accuracy", e);
+}
+
+int series_check_name(const char *file, const char *name, const char *what, struct err *e)
+{
+    for (size_t i = 0; i < N_FILES; i++)
+        if (strcmp(series_files[i].name, file) == 0)
+            return is_value_name(name, strlen(name)) && !strchr(name, ',')
+                       ? check_column(&series_files[i], name, what, e)
+                       : err_set(e, ERR_USAGE, "%s \"%.64s\": no value has such a name", what, name);
+    return err_set(e, ERR_USAGE, "%.64s.csv has no curves", file);
+}
+
 enum { NODE_SPAN = 2 * SIMULATED_NODES_MAX, POINTS_LEAST = 8 };
 
-/* The columns that are read: these, then the values. */
+/* The columns that are read; those of the values follow. */
 enum series_column {
     NODE,
     STEP,
@@ -27,10 +182,10 @@ enum series_column {
     VALUES
 };
 
-/* Of more, the sum of the x of a point's rows could overflow. */
+/* Above it the sum of the x of a point's rows could overflow. */
 static const double x_most = 1e200;
 
-/* A value that begins anew when a job does, continued. */
+/* A value that starts again from 0 with each attempt of a job, summed over the attempts. */
 struct running {
     double last, before;
 };
@@ -44,7 +199,7 @@ struct series_node {
     double samples;              /* of train.csv, so far */
     bool is_shown;
     struct series_points points;
-    /* Of a file with a row for each value: those of the last step, at the last x, that are not added yet. */
+    /* Of a file with a row for each value: the values of the last step, which are not added yet. */
     bool is_held;
     double step, held[SERIES_NAMES];
 };
@@ -54,18 +209,18 @@ struct series {
     const struct series_file *file;
     const char *wanted[VALUES + SERIES_NAMES]; /* columns, each once */
     size_t n_wanted, n_needed;
-    int to[VALUES + SERIES_NAMES];  /* of a place: the index of its column; -1: the file has none */
+    int to[VALUES + SERIES_NAMES];  /* from enum series_column to the index in `wanted`; -1: none */
     bool is_of_batch[SERIES_NAMES]; /* of train.csv: a mean over a mini-batch */
-    size_t n_slots;                 /* values of a row: those asked for, or as many as may occur */
-    size_t most;                    /* points of a node */
+    size_t n_slots;                 /* values of a row: as many as were requested, or as may occur */
+    size_t most;                    /* points of a node, at most */
     struct series_node *nodes;
     size_t n_nodes, n_held, last;
-    uint32_t index_of[NODE_SPAN]; /* of a node, plus SIMULATED_NODES_MAX: 1 + its index in `nodes` */
+    uint32_t index_of[NODE_SPAN]; /* [node + SIMULATED_NODES_MAX]: 1 + the node's index in `nodes`; 0: none */
     struct series_points mean;
     uint64_t rows;
 };
 
-static void want(struct series *s, int place, const char *column)
+static void want_column(struct series *s, int place, const char *column)
 {
     size_t i = 0;
 
@@ -82,32 +237,32 @@ static void choose_columns(struct series *s)
 
     for (int i = 0; i < VALUES + SERIES_NAMES; i++)
         s->to[i] = -1;
-    want(s, NODE, "node");
-    want(s, STEP, "step");
+    want_column(s, NODE, "node");
+    want_column(s, STEP, "step");
     if (s->r.x == SERIES_TIME)
-        want(s, TIME, "time_s");
+        want_column(s, TIME, "time_s");
     if (s->r.x == SERIES_EPOCH)
-        want(s, EPOCH, "epoch");
+        want_column(s, EPOCH, "epoch");
     if (s->r.x == SERIES_BYTES) {
-        want(s, SENT, is_train ? "sent_bytes" : "sent_bytes_total");
-        want(s, RECEIVED, is_train ? "recv_bytes" : "recv_bytes_total");
+        want_column(s, SENT, is_train ? "sent_bytes" : "sent_bytes_total");
+        want_column(s, RECEIVED, is_train ? "recv_bytes" : "recv_bytes_total");
     }
     if (s->file->name_column) {
-        want(s, NAME, s->file->name_column);
-        want(s, VALUES, s->file->value_column);
+        want_column(s, NAME, s->file->name_column);
+        want_column(s, VALUES, s->file->value_column);
     }
     s->n_needed = s->n_wanted;
     for (size_t i = 0; !s->file->name_column && i < s->r.n_names; i++)
-        want(s, VALUES + (int)i, s->r.names[i]);
+        want_column(s, VALUES + (int)i, s->r.names[i]);
     if (s->r.x == SERIES_TIME)
-        want(s, SIM_TIME, RECORD_SIM_TIME);
+        want_column(s, SIM_TIME, RECORD_SIM_TIME);
     for (size_t i = 0; is_train && i < s->r.n_names; i++)
         s->is_of_batch[i] = strcmp(s->r.names[i], "loss") == 0 || strcmp(s->r.names[i], "accuracy") == 0;
     if (is_train)
-        want(s, SAMPLES, "samples");
+        want_column(s, SAMPLES, "samples");
     if (s->r.x == SERIES_EPOCH && is_train) {
-        want(s, BATCH, "batch");
-        want(s, BATCHES, "batches");
+        want_column(s, BATCH, "batch");
+        want_column(s, BATCHES, "batches");
     }
 }
 
@@ -118,7 +273,7 @@ int series_new(struct series **out, const struct series_request *r, struct err *
     if (!s)
         return err_set(e, ERR_NOMEM, "no memory for the series");
     s->r = *r;
-    s->file = series_file_of(r->file);
+    s->file = find_file(r->file);
     s->most = r->points;
     s->n_slots = s->file->name_column && r->n_names == 0 ? SERIES_NAMES : r->n_names;
     s->mean.n_names = s->n_slots;
@@ -197,7 +352,7 @@ static bool is_real(double v)
     return v != RECORD_MISSING && isfinite(v);
 }
 
-/* A row's x; RECORD_MISSING: it has none. */
+/* Returns a row's x, RECORD_MISSING if it has none. */
 static double x_of(const struct series *s, struct series_node *n, const struct record_text *cells,
                    double step)
 {
@@ -221,8 +376,9 @@ static double x_of(const struct series *s, struct series_node *n, const struct r
     }
 }
 
-/* What is of a worker's mini-batch counts in the mean with its samples; anything else is of the worker. */
-static void weigh(const struct series *s, double batch, double *weights)
+/* In the mean over workers a value of a mini-batch counts with its samples, any other value once per
+ * worker. */
+static void set_weights(const struct series *s, double batch, double *weights)
 {
     bool is_known = s->r.file == ARTIFACT_TRAIN && isfinite(batch) && batch > 0;
 
@@ -230,13 +386,13 @@ static void weigh(const struct series *s, double batch, double *weights)
         weights[i] = is_known && s->is_of_batch[i] ? batch : 1;
 }
 
-/* `batch`: the samples since the row before. */
+/* `batch`: samples since the node's previous row. */
 static int add_values(struct series *s, struct series_node *n, double step, double batch,
                       const double *values, struct err *e)
 {
     double weights[SERIES_NAMES];
 
-    weigh(s, batch, weights);
+    set_weights(s, batch, weights);
     if (n->x < s->r.from || n->x > s->r.to)
         return 0;
     n->rows++;
@@ -255,21 +411,21 @@ static int add_held(struct series *s, struct series_node *n, struct err *e)
     return is_held ? add_values(s, n, n->step, 0, n->held, e) : 0;
 }
 
-/* The slot of a value's name; -1: it is not asked for, or one of too many. */
+/* Returns the slot of a value's name; -1: it was not requested, or all slots are taken. */
 static int series_slot_of(struct series *s, const struct record_text *name)
 {
     for (size_t i = 0; i < s->r.n_names; i++)
         if (strlen(s->r.names[i]) == name->len && memcmp(s->r.names[i], name->text, name->len) == 0)
             return (int)i;
-    if (s->r.n_names == s->n_slots || !series_is_name(name->text, name->len))
+    if (s->r.n_names == s->n_slots || !is_value_name(name->text, name->len))
         return -1;
     memcpy(s->r.names[s->r.n_names], name->text, name->len);
     return (int)s->r.n_names++;
 }
 
-/* The values of one step, which are in rows one after the other, make one row. */
-static int hold(struct series *s, struct series_node *n, double x, double step,
-                const struct record_text *cells, struct err *e)
+/* Collects the values of one step, which are in consecutive rows, into one row. */
+static int hold_value(struct series *s, struct series_node *n, double x, double step,
+                      const struct record_text *cells, struct err *e)
 {
     int slot = series_slot_of(s, &cells[s->to[NAME]]);
 
@@ -308,7 +464,7 @@ static int add_series_row(void *ctx, const struct record_text *cells, struct err
     if (!is_real(x) || fabs(x) > x_most || x < n->x)
         return 0;
     if (s->file->name_column)
-        return hold(s, n, x, step, cells, e);
+        return hold_value(s, n, x, step, cells, e);
     n->x = x;
     for (size_t i = 0; i < s->n_slots; i++)
         values[i] = number_at(s, cells, VALUES + (int)i);
@@ -364,7 +520,7 @@ static void put_list(FILE *out, const struct series_points *p, size_t slot, enum
         if (i > 0)
             fputc(',', out);
         if (part == PART_X) {
-            /* Means of workers of which one ended early could go back. */
+            /* The mean x of workers of which one has ended early could decrease. */
             x = b->x / (double)b->n > x ? b->x / (double)b->n : x;
             fprintf(out, "%.13g", x);
         } else if (v->weight == 0) {
@@ -378,7 +534,7 @@ static void put_list(FILE *out, const struct series_points *p, size_t slot, enum
     fputc(']', out);
 }
 
-static bool is_name(const struct series *s, const char *name, const char *suffix)
+static bool has_name(const struct series *s, const char *name, const char *suffix)
 {
     size_t len = strlen(name);
 
@@ -388,19 +544,19 @@ static bool is_name(const struct series *s, const char *name, const char *suffix
     return false;
 }
 
-/* Extremes, and `every`, give way to a value of the same name: a codec may record norm and norm_max. */
+/* Leaves out extremes, and `every`, if a value has the same name: a codec may record norm and norm_max. */
 static void put_curves(FILE *out, const struct series *s, const struct series_points *p, bool has_extremes)
 {
     static const char *const suffix[] = {[PART_MEAN] = "", [PART_MIN] = "_min", [PART_MAX] = "_max"};
     bool is_thinned = p->shift > 0;
 
-    if (is_thinned && !is_name(s, "every", ""))
+    if (is_thinned && !has_name(s, "every", ""))
         fprintf(out, "\"every\":%llu,", 1ULL << p->shift);
     fputs("\"x\":", out);
     put_list(out, p, 0, PART_X);
     for (size_t i = 0; i < s->r.n_names; i++) {
         for (int part = PART_MEAN; part <= (is_thinned && has_extremes ? PART_MAX : PART_MEAN); part++) {
-            if (part != PART_MEAN && is_name(s, s->r.names[i], suffix[part]))
+            if (part != PART_MEAN && has_name(s, s->r.names[i], suffix[part]))
                 continue;
             fprintf(out, ",\"%s%s\":", s->r.names[i], suffix[part]);
             put_list(out, p, i, (enum part)part);
@@ -415,7 +571,7 @@ int series_write(FILE *out, struct series *s, struct err *e)
     for (size_t i = 0; i < s->n_nodes; i++)
         if (add_held(s, &s->nodes[i], e) < 0)
             return e->code;
-    fprintf(out, "{\"file\":\"%s\",\"x\":\"%s\",\"names\":[", s->file->name, series_x_names[s->r.x]);
+    fprintf(out, "{\"file\":\"%s\",\"x\":\"%s\",\"names\":[", s->file->name, x_names[s->r.x]);
     for (size_t i = 0; i < s->r.n_names; i++)
         fprintf(out, "%s\"%s\"", i ? "," : "", s->r.names[i]);
     fprintf(out, "],\"rows\":%llu,", (unsigned long long)s->rows);

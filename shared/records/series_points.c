@@ -27,7 +27,8 @@ void series_points_clear(struct series_points *p)
     *p = (struct series_points){0};
 }
 
-/* Which point a key belongs to, rounded up so that the multiples of 2^shift are the keys that stay. */
+/* Returns the number of the point to which a key belongs. It is rounded up, so that a point keeps the key
+ * that is a multiple of 2^shift. */
 static uint64_t place_of_key(const struct series_points *p, uint64_t key)
 {
     return (key + ((uint64_t)1 << p->shift) - 1) >> p->shift;
@@ -41,7 +42,7 @@ static void see_extremes(struct point_value *v, double min, double max)
         v->max = max;
 }
 
-/* The last key's rows count, whatever the order they come in: so the result does not depend on it. */
+/* Only the rows of the last key count, so the result does not depend on the order of the rows. */
 static void add_value(struct point_value *v, uint64_t key, double value, double weight)
 {
     if (v->weight == 0) {
@@ -78,7 +79,7 @@ static void add_point_row(const struct series_points *p, struct point *b, uint64
             add_value(&v[k], key, values[k], weights ? weights[k] : 1);
 }
 
-/* `later` has higher keys than `to`, which becomes both. */
+/* Merges `later`, which has the higher keys, into `to`. */
 static void merge_points(const struct series_points *p, struct point *to, struct point *later)
 {
     struct point_value *t = point_values(to);
@@ -125,7 +126,7 @@ static bool has_place(const struct series_points *p, size_t i, uint64_t place)
     return i < p->n && place_of_key(p, series_points_at(p, i)->key) == place;
 }
 
-/* The first point whose place is not before this one; p->n: none. */
+/* Returns the first point whose place is not before this one, p->n if there is none. */
 static size_t find_point(const struct series_points *p, uint64_t place)
 {
     size_t low = 0;
