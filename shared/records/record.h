@@ -1,14 +1,14 @@
-/* record -- the CSV files of a job. One list per file has each column's name, type and meaning; the row's
- * struct, header, writer and docs are generated from it. A new column is a line there and its value where the
- * row is made, a new file is a list and a line in RECORD_FILES. Later versions only append columns.
+/* record -- the CSV files of a job: their columns, a writer and a reader. One list per file has each column's
+ * name, type and meaning; the row's struct, header, writer and docs are generated from it. A new column is a
+ * line there and its value where the row is made, a new file is a list and a line in RECORD_FILES. Later
+ * versions only append columns.
  *
- * Rows are buffered until record_flush(), or until RECORD_HELD bytes, and then appended to the file
- * (O_APPEND) with one write(2): flushed rows survive the end of the process. RFC 4180, LF, '.' in numbers,
- * floats as %.9g (which reads back to the same float32), a missing value is empty, a non-finite number is
- * `nan` or `inf`. */
+ * The files are RFC 4180 with LF and '.' in numbers, floats as %.9g (which reads back to the same float32); a
+ * missing value is empty, a number that is not finite is `nan`, `inf` or `-inf`. */
 #ifndef PSGD_RECORD_H
 #define PSGD_RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -136,6 +136,8 @@ RECORD_FILES(RECORD_FILE)
 #define RECORD_MISSING  (-1e300)     /* an empty float or seconds cell */
 enum { RECORD_HELD = 1 << 16, RECORD_COLUMNS_MAX = 32 /* 30 of a job, one of a simulation, {0} */ };
 
+/* A file that is written. Rows are buffered until record_flush(), or until there are RECORD_HELD bytes, and
+ * then appended to the file (O_APPEND) with one write(2): flushed rows survive the end of the process. */
 struct record_file {
     const struct record_column *columns;
     const char *path;
@@ -153,5 +155,46 @@ int record_write(struct record_file *f, const void *rows, size_t size, size_t n,
 int record_flush(struct record_file *f, struct err *e); /* buffered rows to the file */
 int record_sync(struct record_file *f, struct err *e);  /* the file to the disk */
 void record_close(struct record_file *f);               /* buffered rows are lost */
+
+/* Reading, by whatever program the file was written: chosen columns of each row, in one pass and in constant
+ * memory. A file of 10^6 rows takes some 0.2 s. A last row without a line feed is left out, because its
+ * writer may be at work; columns that were not chosen are skipped; a row that ends before a column has an
+ * empty cell there. */
+enum {
+    RECORD_SCAN_COLUMNS = 32, /* chosen columns, at most */
+    RECORD_SCAN_WIDTH = 128,  /* columns of a file, at most */
+    RECORD_SCAN_ROW = 1 << 16 /* bytes of a row, at most */
+};
+
+/* A cell's bytes, without a NUL at the end. len is 0 if the column or the value is missing. */
+struct record_text {
+    const char *text;
+    size_t len;
+};
+
+struct record_scan {
+    const char *what;           /* the file's name in messages */
+    const char *const *columns; /* names of the chosen columns, all different */
+    size_t n;
+    uint32_t needed; /* bit k: the file must have columns[k] */
+    bool is_exact;   /* the file must have these columns, in this order, and no other */
+    /* Leaves out each row with another number of cells than the header, or with a byte that record_write()
+     * never writes: a quote, or one that is not printable ASCII. */
+    bool is_strict;
+    size_t *n_left_out; /* counts the rows that is_strict leaves out; NULL: they are not counted */
+    /* Called with each row's cells, in the order of `columns`; an error ends the scan. */
+    int (*row)(void *ctx, const struct record_text *cells, struct err *e);
+    void *ctx;
+};
+
+/* Scans an open regular file, from its beginning (pread), or text that begins with a header; an empty one has
+ * no rows. ERR_PROTOCOL: a needed column is missing, the columns are not exactly these, or a limit above is
+ * exceeded. ERR_IO, ERR_NOMEM. */
+int record_scan_file(const struct record_scan *s, int fd, struct err *e);
+int record_scan_text(const struct record_scan *s, const char *text, size_t len, struct err *e);
+
+/* Returns a cell's number, correctly rounded, which may be NaN or infinite; RECORD_MISSING if the cell is
+ * empty or not a number. */
+double record_number(const struct record_text *cell);
 
 #endif

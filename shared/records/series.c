@@ -7,7 +7,7 @@
 
 #include "shared/base/choice.h"
 #include "shared/job/settings.h"
-#include "shared/records/record_scan.h"
+#include "shared/records/record.h"
 #include "shared/records/series_points.h"
 
 static const char *const x_names[] = {"step", "epoch", "time", "bytes", NULL};

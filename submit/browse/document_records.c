@@ -5,7 +5,7 @@
 
 #include "shared/base/json.h"
 #include "shared/job/settings.h"
-#include "shared/records/record_scan.h"
+#include "shared/records/record.h"
 #include "submit/browse/documents.h"
 
 enum { NODE_MOST = SIMULATED_NODES_MAX + 1, PEERS_MOST = 1024, VALUES_MOST = 4096, CLASSES_MOST = 1000 };

@@ -10,7 +10,7 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/utf8.h"
-#include "shared/records/record_scan.h"
+#include "shared/records/record.h"
 #include "shared/records/tensor_file.h"
 #include "shared/records/weights.h"
 #include "submit/results/results.h"

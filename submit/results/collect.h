@@ -50,7 +50,7 @@ int collect_check_model(const struct collection *c, const struct node_files *got
 /* The steps of collect_records(). Writes the columns as the first line of a file, with its line feed. */
 void collect_header(FILE *out, const struct artifact *a);
 /* Appends the complete rows of one node's file, without its header. *bad: the number of rows that a strict
- * scan refuses (shared/records/record_scan.h), which are left out. ERR_PROTOCOL: another header, or a row of
+ * scan refuses (shared/records/record.h), which are left out. ERR_PROTOCOL: another header, or a row of
  * another node; then nothing is written. */
 int collect_rows(FILE *out, const struct artifact *a, int node, const char *text, size_t len, size_t *bad,
                  struct err *e);

@@ -8,7 +8,7 @@
 #include <limits.h>
 
 #include "shared/records/artifacts.h"
-#include "shared/records/record_scan.h"
+#include "shared/records/record.h"
 #include "shared/records/series.h"
 
 struct run {

@@ -16,7 +16,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/records/artifacts.h"
-#include "shared/records/record_scan.h"
+#include "shared/records/record.h"
 #include "submit/codecs/codec_find.h"
 #include "submit/files/appender.h"
 #include "submit/options/options_table.h"
