@@ -9,8 +9,6 @@
 #include "runner/exchange/barrier.h"
 #include "runner/exchange/exchange_state.h"
 #include "shared/base/json.h"
-#include "shared/records/checkpoint_meta.h"
-#include "shared/records/preprocessing_file.h"
 #include "shared/records/weights.h"
 
 /* Prefixes each name with "model/" or "opt/". */
@@ -117,7 +115,7 @@ static int get_number(uint64_t *out, const struct tensor_file *f, const char *ke
     const char *text;
     char end;
 
-    if (checkpoint_meta_get(&text, f, key, e) < 0)
+    if (weights_meta(&text, f, key, e) < 0)
         return e->code;
     if (strlen(text) > 18 || strspn(text, "0123456789") != strlen(text) ||
         sscanf(text, "%" SCNu64 "%c", out, &end) != 1)
@@ -131,7 +129,7 @@ static int check_settings(const struct checkpoint *c, const struct tensor_file *
     json_t *doc;
     int rc;
 
-    if (checkpoint_meta_get(&text, f, "settings", e) < 0 ||
+    if (weights_meta(&text, f, "settings", e) < 0 ||
         json_parse(&doc, text, strlen(text), "its settings", e) < 0)
         return e->code;
     rc = settings_check_resume(c->set, doc, e);
@@ -199,9 +197,9 @@ static int restore_optimizer(struct optimizer *o, const struct tensor_file *f, s
 int checkpoint_restore(struct checkpoint *c, const struct tensor_file *f, const struct model_spec *m,
                        struct err *e)
 {
-    if (checkpoint_meta_check_node(f, c->node, e) < 0 ||
-        checkpoint_meta_check_codec(f, c->set->codec, c->codec_sha256, e) < 0 ||
-        check_settings(c, f, e) < 0 || restore_cursor(c, f, e) < 0 || weights_check(f, "model/", m, e) < 0)
+    if (weights_check_node(f, c->node, e) < 0 ||
+        weights_check_codec(f, c->set->codec, c->codec_sha256, e) < 0 || check_settings(c, f, e) < 0 ||
+        restore_cursor(c, f, e) < 0 || weights_check(f, "model/", m, e) < 0)
         return e->code;
     net_load(c->net, f, "model/");
     if (restore_optimizer(c->optimizer, f, e) < 0)

@@ -18,7 +18,6 @@
 #include "shared/base/memory.h"
 #include "shared/job/model_spec.h"
 #include "shared/job/reason.h"
-#include "shared/records/preprocessing_file.h"
 #include "shared/records/weights.h"
 
 enum { DOCUMENT_MAX = MODEL_DOCUMENT_MAX };
@@ -121,7 +120,7 @@ static int load_model(struct node *n, struct err *e)
         return e->code;
     rc = model_spec_parse(n->spec, doc, e);
     json_decref(doc);
-    if (rc < 0 || preprocessing_file_read(&n->preprocessing, "../packages", e) < 0)
+    if (rc < 0 || weights_read_preprocessing(&n->preprocessing, "../packages", e) < 0)
         return err_at(e, "model");
     if (placement_lay_out(&n->ranges, n->set.placement, n->spec, n->set.server_count, e) < 0)
         return e->code;

@@ -22,7 +22,6 @@
 #include "shared/base/helper.h"
 #include "shared/base/json.h"
 #include "shared/job/settings.h"
-#include "shared/records/checkpoint_meta.h"
 #include "shared/records/weights.h"
 
 struct predictor {
@@ -66,7 +65,7 @@ static int load_weights(struct predictor *w, struct err *e)
     if (file_join(path, sizeof path, w->folder, "weights.safetensors", e) < 0 ||
         tensor_file_open(&f, path, e) < 0)
         return e->code;
-    prefix = checkpoint_meta_prefix(&f);
+    prefix = weights_prefix(&f);
     rc = weights_check(&f, prefix, &w->spec, e);
     if (rc == 0)
         net_load(w->net, &f, prefix);

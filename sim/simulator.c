@@ -16,7 +16,7 @@
 #include "shared/job/comm.h"
 #include "shared/job/reason.h"
 #include "shared/records/artifacts.h"
-#include "shared/records/preprocessing_file.h"
+#include "shared/records/weights.h"
 #include "sim/explore.h"
 #include "sim/guard.h"
 

@@ -12,7 +12,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "shared/records/preprocessing_file.h"
+#include "shared/records/weights.h"
 #include "sim/sim.h"
 
 struct network {
@@ -142,7 +142,7 @@ static int load_model(struct network *w, const char *folder, struct err *e)
         return e->code;
     rc = model_spec_parse(&w->spec, doc, e);
     json_decref(doc);
-    if (rc < 0 || preprocessing_file_read(&w->preprocessing, folder, e) < 0)
+    if (rc < 0 || weights_read_preprocessing(&w->preprocessing, folder, e) < 0)
         return err_at(e, "model");
     if (placement_lay_out(&w->t.ranges, w->set->placement, &w->spec, w->set->server_count, e) < 0)
         return e->code;

@@ -9,7 +9,7 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/plugin/codec_manifest.h"
-#include "shared/records/preprocessing_file.h"
+#include "shared/records/weights.h"
 
 enum { OBJECT, SOURCE, MANIFEST };
 

@@ -8,7 +8,6 @@
 #include "agent/jobs/artifact.h"
 #include "shared/base/json.h"
 #include "shared/job/settings.h"
-#include "shared/records/checkpoint_meta.h"
 #include "shared/records/weights.h"
 
 enum { ROW_MAX = 4096 };
@@ -40,7 +39,7 @@ static int read_first_step(uint64_t *step, const struct task *t, struct err *e)
     snprintf(path, sizeof path, "%s/packages/weights.safetensors", t->dir);
     if (tensor_file_open(&f, path, e) < 0)
         return e->code;
-    rc = checkpoint_meta_get(&text, &f, "step", e);
+    rc = weights_meta(&text, &f, "step", e);
     *step = rc == 0 ? strtoull(text, NULL, 10) : 0;
     tensor_file_close(&f);
     return rc;

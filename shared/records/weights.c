@@ -1,8 +1,14 @@
 #include "shared/records/weights.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "shared/base/file.h"
+#include "shared/base/utf8.h"
 
 void weights_name(char out[TENSOR_NAME], const struct model_spec *m, int layer, int k)
 {
@@ -150,4 +156,77 @@ bool weights_sha256(uint8_t out[SHA256_BYTES], const struct model_spec *m, const
         }
     sha256_end(sum, out);
     return sum != NULL;
+}
+
+bool weights_is_checkpoint(const struct tensor_file *f)
+{
+    const char *format = tensor_file_meta(f, "format");
+
+    return format && strcmp(format, CHECKPOINT_FORMAT) == 0;
+}
+
+const char *weights_prefix(const struct tensor_file *f)
+{
+    return weights_is_checkpoint(f) ? "model/" : "";
+}
+
+int weights_meta(const char **out, const struct tensor_file *f, const char *key, struct err *e)
+{
+    *out = tensor_file_meta(f, key);
+    return *out ? 0 : err_set(e, ERR_CONFIG, "its metadata has no \"%s\"", key);
+}
+
+int weights_check_node(const struct tensor_file *f, int node, struct err *e)
+{
+    const char *format, *version, *owner;
+    char own[16];
+
+    if (weights_meta(&format, f, "format", e) < 0)
+        return e->code;
+    if (!weights_is_checkpoint(f))
+        return err_set(e, ERR_CONFIG, "its format is \"%.64s\", expected " CHECKPOINT_FORMAT, format);
+    if (weights_meta(&version, f, "version", e) < 0)
+        return e->code;
+    if (strcmp(version, CHECKPOINT_VERSION) != 0)
+        return err_set(e, ERR_CONFIG, "it has version \"%.64s\", this psgd reads " CHECKPOINT_VERSION,
+                       version);
+    if (weights_meta(&owner, f, "node", e) < 0)
+        return e->code;
+    snprintf(own, sizeof own, "%d", node);
+    return strcmp(owner, own) == 0
+               ? 0
+               : err_set(e, ERR_CONFIG, "it belongs to node %.16s, not to node %s", owner, own);
+}
+
+int weights_check_codec(const struct tensor_file *f, const char *codec, const char *sha256, struct err *e)
+{
+    const char *text;
+
+    if (weights_meta(&text, f, "codec_sha256", e) < 0)
+        return e->code;
+    if (strcmp(text, sha256) == 0)
+        return 0;
+    return err_set(e, ERR_CONFIG,
+                   "it was written by another build of codec %s (SHA-256 %.64s, now %s), which may lay out "
+                   "its state differently",
+                   codec, text, sha256);
+}
+
+int weights_read_preprocessing(char **out, const char *folder, struct err *e)
+{
+    char path[PATH_MAX];
+    size_t len;
+
+    *out = NULL;
+    if (file_join(path, sizeof path, folder, PREPROCESSING_FILE, e) < 0)
+        return e->code;
+    if (access(path, F_OK) < 0)
+        return 0;
+    if (file_read(out, &len, path, PREPROCESSING_MAX, e) < 0)
+        return e->code;
+    if (utf8_is_all(*out))
+        return 0;
+    free(*out);
+    *out = NULL;
+    return err_set(e, ERR_CONFIG, "%s: not UTF-8", path);
 }

@@ -28,8 +28,8 @@
 
 #include "shared/base/err.h"
 #include "shared/job/layer_spec.h"
-#include "shared/records/preprocessing_file.h"
 #include "shared/records/tensor_file.h"
+#include "shared/records/weights.h"
 #include "submit/data/dataset.h"
 #include "submit/data/names.h"
 #include "submit/data/transform.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "shared/base/file.h"
-#include "shared/records/preprocessing_file.h"
+#include "shared/records/weights.h"
 #include "submit/export/export.h"
 #include "submit/export/onnx_private.h"
 

@@ -10,8 +10,8 @@
 #include "shared/base/utf8.h"
 #include "shared/job/job_state.h"
 #include "shared/job/reason.h"
-#include "shared/records/checkpoint_meta.h"
 #include "shared/records/tensor_file.h"
+#include "shared/records/weights.h"
 #include "submit/files/job_id.h"
 #include "submit/results/results.h"
 #include "submit/terminal/text.h"
@@ -216,7 +216,7 @@ static long checkpoint_epoch(const json_t *run)
         file_join(path, sizeof path, json_text_at(run, "folder"), name, &ignored) < 0 ||
         tensor_file_open(&f, path, &ignored) < 0)
         return -1;
-    if (checkpoint_meta_is(&f) && tensor_file_meta(&f, "epoch"))
+    if (weights_is_checkpoint(&f) && tensor_file_meta(&f, "epoch"))
         epoch = strtol(tensor_file_meta(&f, "epoch"), NULL, 10);
     tensor_file_close(&f);
     return epoch;

@@ -8,7 +8,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
 #include "shared/plugin/codec_manifest.h"
-#include "shared/records/preprocessing_file.h"
+#include "shared/records/weights.h"
 #include "submit/stages/silence.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"

@@ -6,7 +6,6 @@
 
 #include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "shared/records/checkpoint_meta.h"
 #include "shared/records/tensor_file.h"
 #include "shared/records/weights.h"
 #include "submit/files/run_file.h"
@@ -136,7 +135,7 @@ static int prepare_weights(struct submission *s, struct err *e)
 
     if (tensor_file_open(&f, path, e) < 0)
         return e->code;
-    if (checkpoint_meta_is(&f)) {
+    if (weights_is_checkpoint(&f)) {
         tensor_file_close(&f);
         err_set(e, ERR_CONFIG, "%s is a checkpoint and not a model", path);
         return err_hint(e, "Resume from checkpoints with --resume FOLDER; models are in FOLDER/model.");
@@ -178,7 +177,7 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
     json_t *doc;
     int rc;
 
-    if (checkpoint_meta_check_node(f, node, e) < 0)
+    if (weights_check_node(f, node, e) < 0)
         return e->code;
     if (strlen(arch) != s->model.len || memcmp(arch, s->model.bytes, s->model.len) != 0)
         return err_set(e, ERR_CONFIG, "it is of another model than this job's, %s", s->settings.model);
@@ -195,9 +194,8 @@ static int check_checkpoint(const struct submission *s, const struct tensor_file
                         "--max-mb count the steps of the earlier job, too.",
                         meta_text(f, "epoch"));
     }
-    if (rc == 0 &&
-        checkpoint_meta_check_codec(f, is_servers ? s->settings.server_codec : s->settings.codec,
-                                    (is_servers ? &s->server_codec : &s->codec)->object.hex, e) < 0)
+    if (rc == 0 && weights_check_codec(f, is_servers ? s->settings.server_codec : s->settings.codec,
+                                       (is_servers ? &s->server_codec : &s->codec)->object.hex, e) < 0)
         return err_hint(e, "Resume needs the same file of the codec.");
     return rc < 0 ? rc : weights_check(f, "model/", &s->model_spec, e);
 }

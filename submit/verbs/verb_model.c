@@ -8,7 +8,6 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/utf8.h"
-#include "shared/records/checkpoint_meta.h"
 #include "shared/records/weights.h"
 #include "submit/codecs/codec_find.h"
 #include "submit/data/layout.h"
@@ -44,7 +43,7 @@ int verb_model_of_weights(struct model_spec **out, const struct tensor_file *f, 
         return err_set(e, ERR_CONFIG, "its metadata has no \"arch\", the document of a model");
     if (parse_model(out, arch, strlen(arch), "arch", e) < 0)
         return e->code;
-    if (weights_check(f, checkpoint_meta_prefix(f), *out, e) == 0)
+    if (weights_check(f, weights_prefix(f), *out, e) == 0)
         return 0;
     free(*out);
     return e->code;
@@ -388,7 +387,7 @@ static int convert_file(const struct options *o, const char *path, const struct 
         return npz_write(o->output, f->tensors, f->n, e);
     if (verb_model_of_weights(&m, f, e) < 0)
         return err_at(e, "%s", path);
-    rc = onnx_write(o->output, m, f, checkpoint_meta_prefix(f), e);
+    rc = onnx_write(o->output, m, f, weights_prefix(f), e);
     free(m);
     return rc;
 }

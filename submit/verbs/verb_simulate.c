@@ -10,7 +10,7 @@
 #include "shared/base/json.h"
 #include "shared/plugin/combine_path.h"
 #include "shared/records/artifacts.h"
-#include "shared/records/preprocessing_file.h"
+#include "shared/records/weights.h"
 #include "submit/browse/report_page.h"
 #include "submit/export/export.h"
 #include "submit/files/temp.h"

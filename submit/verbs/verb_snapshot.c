@@ -8,7 +8,7 @@
 
 #include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "shared/records/checkpoint_meta.h"
+#include "shared/records/weights.h"
 #include "submit/results/job_index.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/stdout.h"
@@ -50,8 +50,7 @@ static int read_moment(struct moment *out, const char *path, const struct job_no
 
     if (tensor_file_open(&f, path, e) < 0)
         return err_at(e, "node(%d)", n->at.node);
-    rc = checkpoint_meta_get(&epoch, &f, "epoch", e) < 0 ? e->code
-                                                         : checkpoint_meta_get(&step, &f, "step", e);
+    rc = weights_meta(&epoch, &f, "epoch", e) < 0 ? e->code : weights_meta(&step, &f, "step", e);
     if (rc == 0)
         *out = (struct moment){strtoull(epoch, NULL, 10), strtoull(step, NULL, 10)};
     tensor_file_close(&f);
