@@ -14,7 +14,7 @@
 
 #include "agent/api/etag.h"
 #include "shared/base/clock.h"
-#include "shared/base/memory_file.h"
+#include "shared/base/file.h"
 #include "shared/base/sanitized.h"
 #include "shared/records/artifacts.h"
 
@@ -199,7 +199,7 @@ static struct curve *curve_new(struct curves *all, const struct series_query *q,
         err_set(e, ERR_NOMEM, "no memory for curves");
         return NULL;
     }
-    c->out = memory_file_make("", 0, e);
+    c->out = file_make_in_memory("", 0, e);
     if (c->out < 0) {
         free(c);
         return NULL;

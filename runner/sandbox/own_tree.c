@@ -1,6 +1,6 @@
 /* own_tree -- a tree of directories of the process's own, where root runs the agent or the kernel has user
  * namespaces. It contains the run folder, at its path, and /proc/self, by which codecs are loaded from memory
- * (shared/base/memory_file.h), and nothing else. Landlock restricts which files can be opened, but neither
+ * (shared/base/file.h), and nothing else. Landlock restricts which files can be opened, but neither
  * hides that a file exists (stat, access, readlink, O_PATH) nor forbids to enter a directory (chdir). */
 #include <errno.h>
 #include <fcntl.h>

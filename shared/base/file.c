@@ -10,10 +10,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "shared/base/process.h"
+
+/* Since Linux 6.3, and required if vm.memfd_noexec is 2: the file cannot be executed, but mapped executable.
+ * Older kernels refuse the flag. */
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U
+#endif
 
 int file_read(char **out, size_t *len, const char *path, size_t max, struct err *e)
 {
@@ -151,7 +159,7 @@ int file_temporary(char *out, size_t size, const char *path, struct err *e)
     return 0;
 }
 
-/* A process that nobody has waited for yet writes no more. */
+/* A process that has ended writes no more, even before its parent waits for it. */
 static bool writer_has_ended(pid_t pid)
 {
     struct process p;
@@ -159,7 +167,8 @@ static bool writer_has_ended(pid_t pid)
     return (kill(pid, 0) < 0 && errno == ESRCH) || (process_look(&p, pid) && p.has_ended);
 }
 
-/* A file of this process's pid is an earlier process's, as the caller is not writing one now. */
+/* A name with the pid of this process is left over from an earlier process: this one is writing no file
+ * now. */
 static bool is_left_over(const char *name)
 {
     const char *pid = NULL, *next = name;
@@ -194,7 +203,7 @@ int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode
 
     if (file_temporary(tmp, sizeof tmp, path, e) < 0 || file_check_replaceable(path, e) < 0)
         return e->code;
-    /* Creates a new file each time: a leftover or foreign one may have another mode. */
+    /* Creates a new file: a file that is left over, or another user's, may have another mode. */
     unlink(tmp);
     fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0)
@@ -224,6 +233,77 @@ int file_write(const char *path, const void *bytes, size_t len, mode_t mode, str
     const struct iovec whole = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
 
     return file_write_parts(path, &whole, 1, mode, true, e);
+}
+
+static int create_in_memory(void)
+{
+    int fd = memfd_create("psgd-copy", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+    return fd < 0 && errno == EINVAL ? memfd_create("psgd-copy", MFD_CLOEXEC | MFD_ALLOW_SEALING) : fd;
+}
+
+/* ERR_IO: an I/O error, or the file became shorter meanwhile. */
+static int copy_bytes(int to, int from, size_t len, struct err *e)
+{
+    while (len > 0) {
+        ssize_t n = sendfile(to, from, NULL, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_errno(e, ERR_IO, "no copy in memory");
+        if (n == 0)
+            return err_set(e, ERR_IO, "the file became shorter while it was read");
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+int file_copy_to_memory(const char *path, size_t most, struct err *e)
+{
+    const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+    int from = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), to = -1;
+    struct stat st;
+
+    if (from < 0)
+        return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
+    if (fstat(from, &st) < 0) {
+        err_errno(e, ERR_IO, "%s", path);
+        goto done;
+    }
+    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > most) {
+        err_set(e, ERR_CONFIG, "%s: not a regular file of at most %zu bytes", path, most);
+        goto done;
+    }
+    to = create_in_memory();
+    if (to < 0) {
+        err_errno(e, ERR_IO, "memfd_create");
+    } else if (copy_bytes(to, from, (size_t)st.st_size, e) < 0 ||
+               (fcntl(to, F_ADD_SEALS, seals) < 0 && err_errno(e, ERR_IO, "sealing a copy in memory") < 0)) {
+        err_at(e, "%s", path);
+        close(to);
+        to = -1;
+    }
+done:
+    close(from);
+    return to < 0 ? e->code : to;
+}
+
+int file_make_in_memory(const void *bytes, size_t len, struct err *e)
+{
+    int fd = create_in_memory();
+
+    if (fd < 0)
+        return err_errno(e, ERR_IO, "memfd_create");
+    if (file_write_all(fd, bytes, len, "a file in memory", e) == 0)
+        return fd;
+    close(fd);
+    return e->code;
+}
+
+void file_fd_path(char out[FILE_FD_PATH], int fd)
+{
+    snprintf(out, FILE_FD_PATH, "/proc/self/fd/%d", fd);
 }
 
 int file_mkdirs(const char *path, mode_t mode, struct err *e)

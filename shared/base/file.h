@@ -1,4 +1,4 @@
-/* file -- whole files, atomic replacement, and folders. */
+/* file -- whole files, atomic replacement, files in memory, folders and paths. */
 #ifndef PSGD_FILE_H
 #define PSGD_FILE_H
 
@@ -18,21 +18,34 @@ int file_read(char **out, size_t *len, const char *path, size_t max, struct err 
 int file_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e);
 /* ERR_IO: `path` is a folder, a device or a pipe, which file_write() leaves as it is. */
 int file_check_replaceable(const char *path, struct err *e);
-/* The temporary name that file_write gives `path` in this process. */
+/* Writes the temporary name of `path` that file_write uses in this process. */
 int file_temporary(char *out, size_t size, const char *path, struct err *e);
-/* Removes from a folder the files with a temporary name of a process that has ended. */
+/* Removes from a folder the files that have a temporary name of a process that has ended. */
 void file_sweep(const char *dir);
-/* As file_write, of n parts one after the other. Not synced to the disk, which takes some 10 ms, it is atomic
- * if this process ends, not if the machine crashes; file_sync() syncs it later. */
+/* As file_write, of n parts one after the other. Unless `is_synced`, the file is not synced to the disk,
+ * which takes some 10 ms: the replacement is then atomic if this process ends, not if the machine crashes.
+ * file_sync() syncs it later. */
 int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode_t mode, bool is_synced,
                      struct err *e);
 int file_sync(const char *path, struct err *e); /* ERR_NOT_FOUND, ERR_IO */
-/* What was created, renamed or removed in a folder is on the disk once the folder is synced. */
+/* Syncs a folder, after which all that was created, renamed or removed in it is on the disk. */
 int file_sync_folder(const char *path, struct err *e);
 int file_sync_name(const char *path, struct err *e); /* the folder of this path */
 
 /* Writes all bytes, in several calls if necessary. */
 int file_write_all(int fd, const void *bytes, size_t len, const char *what, struct err *e);
+
+enum { FILE_FD_PATH = 64 };
+
+/* Copies a file of at most `most` bytes into a sealed memfd and returns its descriptor, close-on-exec. Bytes
+ * that are checked in the copy are those that are used, even if the file is replaced or rewritten meanwhile;
+ * and the copy can be mapped executable even if `path` is on a file system mounted noexec. ERR_NOT_FOUND,
+ * ERR_IO, ERR_CONFIG: longer, or not a regular file. */
+int file_copy_to_memory(const char *path, size_t most, struct err *e);
+/* Returns the descriptor of a memfd with these bytes, not sealed, close-on-exec. ERR_IO. */
+int file_make_in_memory(const void *bytes, size_t len, struct err *e);
+/* Writes a path by which this process can open the file while `fd` is open, in any pid namespace of /proc. */
+void file_fd_path(char out[FILE_FD_PATH], int fd);
 
 /* Reserves disk space for `len` bytes after the end of an open file. Returns false if the disk is full;
  * true without a reservation if the file system does not support it. */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shared/base/memory_file.h"
+#include "shared/base/file.h"
 #include "shared/job/combine_path_kinds.h"
 #include "shared/plugin/codec_options.h"
 #include "shared/plugin/elf.h"
@@ -238,10 +238,10 @@ static int cannot_load(const char *path, const char *copy, struct err *e)
  * copy could get its number, and dlopen() would return the old object. */
 static void unload(struct codec_library *l)
 {
-    char copy[MEMORY_FILE_PATH];
+    char copy[FILE_FD_PATH];
     void *still;
 
-    memory_file_path(copy, l->fd);
+    file_fd_path(copy, l->fd);
     if (l->handle)
         dlclose(l->handle);
     still = dlopen(copy, RTLD_NOLOAD | RTLD_LAZY);
@@ -272,9 +272,9 @@ static int no_symbol(const struct codec_library *l, const char *path, const stru
 static int load_table(const void **out, struct codec_library *l, const char *path,
                       const struct plugin_table *table, struct err *e)
 {
-    char copy[MEMORY_FILE_PATH];
+    char copy[FILE_FD_PATH];
 
-    memory_file_path(copy, l->fd);
+    file_fd_path(copy, l->fd);
     l->handle = dlopen(copy, RTLD_NOW | RTLD_LOCAL);
     if (!l->handle)
         return cannot_load(path, copy, e);
@@ -306,7 +306,7 @@ static int load_executor(struct codec_library *l, const char *path, struct err *
 
 int codec_library_copy(struct codec_library *l, const char *path, struct err *e)
 {
-    char copy[MEMORY_FILE_PATH];
+    char copy[FILE_FD_PATH];
     struct codec_library t = {0};
     uint8_t digest[SHA256_BYTES];
     struct elf_kind kind;
@@ -318,10 +318,10 @@ int codec_library_copy(struct codec_library *l, const char *path, struct err *e)
                         "A codec is a C file, NAME.c, or an object made of one; job_submit codecs new NAME "
                         "writes one to begin with.");
     }
-    t.fd = memory_file_copy(path, CODEC_OBJECT_MAX, e);
+    t.fd = file_copy_to_memory(path, CODEC_OBJECT_MAX, e);
     if (t.fd < 0)
         return e->code = ERR_CODEC;
-    memory_file_path(copy, t.fd);
+    file_fd_path(copy, t.fd);
     if (sha256_file(digest, &bytes, copy, e) < 0) {
         close(t.fd);
         err_at(e, "%s", path);

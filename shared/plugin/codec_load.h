@@ -17,7 +17,7 @@ struct codec_library {
     void *handle;
     const struct codec_plugin *plugin;      /* of a codec */
     const struct executor_plugin *executor; /* of an executor */
-    int fd;                  /* the loaded copy in memory (memory_file.h), open as long as the library */
+    int fd; /* the loaded copy in memory (file_copy_to_memory), open as long as the library */
     char sha256[SHA256_HEX]; /* of that copy */
 };
 
@@ -76,10 +76,10 @@ struct codec_job {
 /* Checks a job against a codec's limits. ERR_CODEC. */
 int codec_check_limits(const char *name, unsigned limits, const struct codec_job *job, struct err *e);
 
-/* Loads a sealed copy of the file (memory_file.h): the digest is then of the code that runs, and the file may
- * be in a folder mounted noexec. ERR_CODEC: not a shared object, no codec_plugin in it, built against another
- * codec.h (the message has both versions), or an inconsistent table. Runs the object's constructors: call it
- * only in a process that may run its code. */
+/* Loads a sealed copy of the file (file_copy_to_memory): the digest is then of the code that runs, and the
+ * file may be in a folder mounted noexec. ERR_CODEC: not a shared object, no codec_plugin in it, built
+ * against another codec.h (the message has both versions), or an inconsistent table. Runs the object's
+ * constructors: call it only in a process that may run its code. */
 int codec_library_open(struct codec_library *l, const char *path, struct err *e);
 /* As codec_library_open, for the executor_plugin of an executor. */
 int codec_library_open_executor(struct codec_library *l, const char *path, struct err *e);

@@ -11,7 +11,6 @@
 
 #include "shared/base/child.h"
 #include "shared/base/file.h"
-#include "shared/base/memory_file.h"
 
 int plot_add(struct plot_curve *c, double x, double y, struct err *e)
 {
@@ -426,7 +425,8 @@ static int make_script(int *fd, const struct plot *p, const char *terminal, int 
     if (!f)
         return err_set(e, ERR_NOMEM, "no memory for the plot");
     put_script(f, p, terminal, width, height);
-    *fd = fclose(f) == 0 ? memory_file_make(text, size, e) : err_set(e, ERR_NOMEM, "no memory for the plot");
+    *fd = fclose(f) == 0 ? file_make_in_memory(text, size, e)
+                         : err_set(e, ERR_NOMEM, "no memory for the plot");
     free(text);
     return *fd < 0 ? e->code : 0;
 }
@@ -450,15 +450,15 @@ static int draw_picture(int script, int picture, struct err *e)
 int plot_gnuplot(const struct plot *p, const char *terminal, const char *path, int width, int height,
                  struct err *e)
 {
-    int script = -1, picture = memory_file_make("", 0, e);
-    char name[MEMORY_FILE_PATH];
+    int script = -1, picture = file_make_in_memory("", 0, e);
+    char name[FILE_FD_PATH];
     char *bytes = NULL;
     size_t len = 0;
     int rc;
 
     if (picture < 0)
         return picture;
-    memory_file_path(name, picture);
+    file_fd_path(name, picture);
     rc = make_script(&script, p, terminal, width, height, e);
     if (rc == 0)
         rc = draw_picture(script, picture, e);

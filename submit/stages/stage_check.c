@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "shared/base/memory_file.h"
 #include "submit/codecs/codec_probe.h"
 #include "submit/data/data_open.h"
 #include "submit/data/data_sets.h"
@@ -200,16 +200,16 @@ static int try_codec(const struct submission *s, const struct codec_blobs *codec
 {
     const struct settings *set = &s->settings;
     struct open_check t = {.set = set, .model = &s->model_spec, .is_of_servers = is_of_servers};
-    char path[MEMORY_FILE_PATH];
+    char path[FILE_FD_PATH];
     struct blocks blocks;
     int fd, rc;
 
     if (!codec->is_tried)
         return 0;
-    fd = memory_file_make(codec->object.bytes, codec->object.len, e);
+    fd = file_make_in_memory(codec->object.bytes, codec->object.len, e);
     if (fd < 0)
         return fd;
-    memory_file_path(path, fd);
+    file_fd_path(path, fd);
     rc = blocks_init(&blocks, set->block_assignment, set->node_count, set->redundancy, e);
     if (rc == 0) {
         t.blocks = &blocks;

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "shared/base/memory_file.h"
+#include "shared/base/file.h"
 #include "tests/lib/cluster.h"
 #include "tests/unit/unit.h"
 
@@ -59,11 +59,11 @@ TEST(a_file_that_is_no_codec_is_refused)
 TEST(a_codec_whose_object_stays_loaded_is_not_mistaken_for_the_next_one)
 {
     struct codec_library stays, next;
-    char copy[MEMORY_FILE_PATH];
+    char copy[FILE_FD_PATH];
     struct err e;
 
     assert_ok(codec_library_open(&stays, path_of("codecs/fedavg"), &e));
-    memory_file_path(copy, stays.fd);
+    file_fd_path(copy, stays.fd);
     assert_non_null(dlopen(copy, RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY));
     codec_library_close(&stays);
     assert_ok(codec_library_open(&next, path_of("codecs/plain"), &e));

@@ -1,6 +1,9 @@
 #include "shared/base/file.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -297,6 +300,84 @@ TEST(state_is_stored_in_xdg_state_home_or_in_home)
     assert_int_equal(file_state_dir(out, 8, &e), ERR_CONFIG);
 }
 
+enum { MOST = 1000 };
+
+static int enter_folder(void **state)
+{
+    *state = (void *)(uintptr_t)unit_folder();
+    return chdir(*state);
+}
+
+static int leave_folder(void **state)
+{
+    int rc = chdir("/");
+
+    unit_remove(*state);
+    return rc;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    struct err e;
+
+    assert_ok(file_write(path, text, strlen(text), 0600, &e));
+}
+
+TEST(a_copy_is_unchanged_when_its_file_is_rewritten_replaced_or_removed)
+{
+    char path[FILE_FD_PATH], *bytes;
+    struct err e = {0};
+    size_t len;
+    int fd, file;
+
+    write_file("f", "what was checked");
+    fd = file_copy_to_memory("f", MOST, &e);
+    assert_true(fd >= 0);
+    file = open("f", O_WRONLY | O_TRUNC | O_CLOEXEC);
+    assert_int_equal(write(file, "another thing", 13), 13);
+    close(file);
+    write_file("f", "a third");
+    assert_int_equal(unlink("f"), 0);
+    file_fd_path(path, fd);
+    assert_ok(file_read(&bytes, &len, path, MOST, &e));
+    assert_string_equal(bytes, "what was checked");
+    free(bytes);
+    close(fd);
+}
+
+TEST(a_copy_cannot_be_written_or_truncated)
+{
+    struct err e = {0};
+    int fd;
+
+    write_file("f", "sealed");
+    fd = file_copy_to_memory("f", MOST, &e);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, "x", 1, 0), -1);
+    assert_int_equal(ftruncate(fd, 0), -1);
+    assert_int_equal(ftruncate(fd, 100), -1);
+    assert_ptr_equal(mmap(NULL, 6, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
+    close(fd);
+    assert_int_equal(unlink("f"), 0);
+}
+
+TEST(missing_overlong_and_special_files_cannot_be_copied)
+{
+    struct err e = {0};
+
+    assert_int_equal(file_copy_to_memory("nowhere", MOST, &e), ERR_NOT_FOUND);
+    assert_error_has("nowhere");
+    assert_int_equal(file_copy_to_memory(".", MOST, &e), ERR_CONFIG);
+    assert_int_equal(mkfifo("pipe", 0600), 0); /* no writer: a blocking open would never return */
+    assert_int_equal(file_copy_to_memory("pipe", MOST, &e), ERR_CONFIG);
+    assert_int_equal(unlink("pipe"), 0);
+    write_file("f", "12345");
+    assert_int_equal(file_copy_to_memory("f", 4, &e), ERR_CONFIG);
+    assert_error_has("f: not a regular file of at most 4 bytes");
+    assert_int_equal(unlink("f"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +396,11 @@ int main(void)
         cmocka_unit_test(a_file_extension_needs_a_name_before_it),
         cmocka_unit_test(the_program_folder_contains_this_program),
         cmocka_unit_test(state_is_stored_in_xdg_state_home_or_in_home),
+        cmocka_unit_test_setup_teardown(a_copy_is_unchanged_when_its_file_is_rewritten_replaced_or_removed,
+                                        enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(a_copy_cannot_be_written_or_truncated, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(missing_overlong_and_special_files_cannot_be_copied, enter_folder,
+                                        leave_folder),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
