@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "agent/base/log.h"
+#include "shared/base/crypto.h"
 #include "shared/base/file.h"
 #include "shared/base/private.h"
-#include "shared/base/proof.h"
 
 enum { TOKEN_MIN = 16, TOKEN_MAX = 255 };
 

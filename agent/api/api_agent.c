@@ -10,8 +10,8 @@
 #include "agent/jobs/job_action.h"
 #include "shared/base/choice.h"
 #include "shared/base/clock.h"
+#include "shared/base/crypto.h"
 #include "shared/base/json.h"
-#include "shared/base/proof.h"
 #include "shared/plugin/machine.h"
 
 enum { N_RECENT = 10, DISK_LOW = 256 << 20 };
@@ -68,7 +68,7 @@ static json_t *isolation_json(const struct agent *a)
                      isolation_name(is->required));
 }
 
-/* Returns the SHA-256 of the token to which `key` belongs (shared/base/proof.h); NULL: there is none. */
+/* Returns the SHA-256 of the token to which `key` belongs (shared/base/crypto.h); NULL: there is none. */
 static const uint8_t *find_provable(const struct agent *a, const char *key)
 {
     const uint8_t *found = NULL;

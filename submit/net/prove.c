@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/base/crypto.h"
 #include "shared/base/json.h"
-#include "shared/base/proof.h"
 #include "submit/net/http_client.h"
 #include "submit/net/reply.h"
 #include "submit/terminal/interrupt.h"

@@ -1,4 +1,4 @@
-/* prove -- has agents prove that they know a token (shared/base/proof.h), before job_submit sends the token
+/* prove -- has agents prove that they know a token (shared/base/crypto.h), before job_submit sends the token
  * to an address without a known pin, as that of a cluster's agent or of the end of a tunnel. Any other
  * program at the address gets only a nonce. */
 #ifndef PSGD_SUBMIT_PROVE_H
