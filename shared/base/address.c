@@ -22,7 +22,7 @@ static const struct addrinfo *of_other_family(const struct addrinfo *a, int fami
     return a;
 }
 
-/* A line that stands twice in /etc/hosts is one address. */
+/* Appends an address that is not in the list yet: /etc/hosts may have a line twice. */
 static void add_address(struct addresses *all, const struct addrinfo *a)
 {
     struct address new = {.len = a->ai_addrlen};

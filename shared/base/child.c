@@ -103,7 +103,7 @@ static int set_descriptors(const struct child_how *how)
 
     for (int i = 0; i < n; i++) {
         high[i] = above_targets(wanted[i]);
-        if (high[i] < 0 && errno == EBADF) /* none is wanted, or it is closed */
+        if (high[i] < 0 && errno == EBADF) /* no descriptor was given, or it is closed */
             high[i] = above_targets(open("/dev/null", i == STDIN_FILENO ? O_RDONLY : O_WRONLY));
         if (high[i] < 0)
             return -1;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { CLOCK_TEXT = 48 /* for any number: a time of these centuries takes 25 */ };
+enum { CLOCK_TEXT = 48 /* bytes, enough for any number; a time of this century takes 25 */ };
 
 double clock_now(void);                                 /* seconds, monotonic, from an arbitrary start */
 double clock_wall(void);                                /* seconds since 1970 */

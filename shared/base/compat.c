@@ -255,7 +255,7 @@ static void close_one(int fd, bool at_exec)
 }
 
 /* Uses getdents64 and not readdir(), which allocates memory. Entries are in ascending order, and the kernel
- * continues after a number, so that closing some meanwhile skips none. */
+ * continues after the last number that it listed, so that closing listed descriptors skips none. */
 static bool close_listed(int first, bool at_exec)
 {
     union {

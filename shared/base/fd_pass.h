@@ -1,12 +1,12 @@
 /* fd_pass -- packets over a Unix socket (SOCK_SEQPACKET) that may carry one file descriptor. Neither call
- * waits unless `flags` say so, and neither raises SIGPIPE. */
+ * raises SIGPIPE. `flags`: MSG_DONTWAIT, with which the call does not wait, or 0. */
 #ifndef PSGD_FD_PASS_H
 #define PSGD_FD_PASS_H
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Sends one packet; `fd` -1: without a descriptor. Returns as send(2). `flags`: MSG_DONTWAIT or 0. */
+/* Sends one packet; `fd` -1: without a descriptor. Returns as send(2). */
 ssize_t fd_pass_send(int socket, const void *packet, size_t len, int fd, int flags);
 
 /* Receives one packet. *fd is its descriptor, close-on-exec, or -1; the caller closes it, whatever the

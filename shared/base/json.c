@@ -13,9 +13,9 @@
 
 enum { MAX_DEPTH = 32, MAX_KEYS = 256 };
 
-/* A document is made by dozens of calls, each of which omits its part if an allocation fails. Jansson gets
- * its memory here, so that one look before a document leaves the program finds every failure; and gives it
- * back here, where it is overwritten, as documents hold tokens and keys. */
+/* A document is made by dozens of calls, and each omits its part if an allocation fails. Jansson allocates by
+ * the functions below, so that one test before a document leaves the program finds every failure; and it
+ * frees by them, so that memory is overwritten, because documents contain tokens and keys. */
 static atomic_bool is_incomplete;
 
 static void *allocate(size_t size)
@@ -363,8 +363,9 @@ static void strip_exponent(char *number)
         memmove(digits, digits + strspn(digits, "+0"), strlen(digits + strspn(digits, "+0")) + 1);
 }
 
-/* Jansson has one number of digits for all reals: with 17 each reads back to the same double, but 0.1 becomes
- * 0.10000000000000001. Rewrites each as the shortest that does. */
+/* Jansson prints all reals with the same number of digits: with 17 each reads back to the same double, but
+ * 0.1 is printed as 0.10000000000000001. Replaces each by the shortest text that reads back to the same
+ * double. */
 static void shorten_reals(char *text)
 {
     const char *from = text;
@@ -385,24 +386,24 @@ static void shorten_reals(char *text)
             number_text(number, strtod(begin, NULL));
             strip_exponent(number);
             if (!strpbrk(number, ".e"))
-                strcat(number, ".0"); /* it stays a real */
+                strcat(number, ".0"); /* else it would read back as an integer */
             if (strlen(number) < n)
                 n = strlen(begin = number);
         }
         memmove(to, begin, n);
         to += n;
     }
-    memset(to, 0, (size_t)(from - to)); /* what is left may be of a secret */
+    memset(to, 0, (size_t)(from - to)); /* the rest may be part of a secret */
 }
 
-/* With room for a line feed. */
+/* The text has room for a line feed. */
 char *json_dump(const json_t *value, size_t flags)
 {
     size_t n = json_dumpb(value, NULL, 0, flags | JSON_ENCODE_ANY);
     char *text = n ? malloc(n + 2) : NULL;
 
     if (text && json_dumpb(value, text, n, flags | JSON_ENCODE_ANY) != n)
-        is_incomplete = true; /* looking for cycles takes memory */
+        is_incomplete = true; /* the search for cycles allocates memory */
     if (atomic_exchange(&is_incomplete, false)) {
         free(text);
         return NULL;

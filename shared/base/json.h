@@ -28,7 +28,7 @@ struct json_field {
     bool required;
     double min, max;     /* both 0: any */
     const char *choices; /* "ssgd|asgd" */
-    bool may_change;     /* for the caller's use */
+    bool may_change;     /* not read here: for the caller's use */
 };
 
 /* A table ends with {0}. JSON_AT(struct settings, seed) gives .offset and .size. */
@@ -38,8 +38,8 @@ struct json_field {
 int json_parse(json_t **out, const char *text, size_t len, const char *what, struct err *e);
 int json_read(json_t **out, const char *path, size_t max, struct err *e);
 
-/* Sets the fields present in the object; the others keep their values. `at` is the object's path ("" at the
- * top). */
+/* Sets the members whose keys the object has; other members keep their values. `at` is the object's path (""
+ * at the top). */
 int json_to_struct(void *out, const json_t *object, const struct json_field *fields, const char *at,
                    struct err *e);
 json_t *json_from_struct(const void *in, const struct json_field *fields);
@@ -58,24 +58,23 @@ int json_only_keys(const json_t *object, const char *const *keys, const char *at
  * which json_string refuses. NULL without memory. */
 json_t *json_text(const char *text, size_t max);
 
-/* The text of a key, which is the object's; "" if it has none. */
+/* Returns the text at `key`, which belongs to the object; "" if there is none. */
 const char *json_text_at(const json_t *o, const char *key);
-/* Its number; `otherwise` if it has none. */
+/* Returns the number at `key`; `otherwise` if there is none. */
 double json_number_at(const json_t *o, const char *key, double otherwise);
 
 /* null if v is not finite, which JSON cannot represent. */
 json_t *json_real_or_null(double v);
-/* The same; an integer if v is a whole number of at most 53 bits. */
+/* As json_real_or_null, but an integer if v is a whole number of at most 53 bits. */
 json_t *json_number_or_null(double v);
 
 /* [values[0], ...]: a shape, or counts. */
 json_t *json_sizes(const size_t *values, size_t n);
 
-/* Returns the document as text, as Jansson's `flags` say, without JSON_REAL_PRECISION: each real has as many
- * digits as it takes to read back the same double (shared/base/number.h). The caller frees it. NULL without
- * memory, also if an allocation failed since the last call, as a part of the document may be missing: what
- * leaves a program is written by one of these, so it is never shorter than meant, and has no null that was
- * not. */
+/* Returns the document as text, in the form of Jansson's `flags` without JSON_REAL_PRECISION: each real has
+ * as many digits as are needed to read back the same double (number.h). The caller frees it. NULL: no memory,
+ * now or in any allocation since the last call of these functions, because a part of the document may then be
+ * missing. All documents that leave a program are written by these functions, so none is incomplete. */
 char *json_dump(const json_t *value, size_t flags);
 char *json_dump_line(const json_t *value, size_t flags); /* with a line feed */
 char *json_line(const json_t *value);                    /* on one line without spaces, with a line feed */

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Both kinds of control groups, of which a machine may have either (cgroups(7)), with the paths and names
- * of their files. */
+/* Control groups of version 2 and of version 1 (cgroups(7)): a machine has one of them, or both. */
 static const struct kind {
     const char *controller; /* as in /proc/self/cgroup */
     const char *root, *limit, *usage;
@@ -53,7 +52,7 @@ static FILE *open_kept(const char *path)
     }
     if (k->file) {
         rewind(k->file);
-        fflush(k->file); /* drops what was read before, which rewind alone keeps: the kernel writes it anew */
+        fflush(k->file); /* rewind() keeps the bytes that were read before */
     }
     return k->file;
 }
@@ -88,7 +87,7 @@ static double number_of_group(const struct kind *k, const char *group, const cha
 }
 
 /* Returns the least remainder of the group and its parents. In a container the name may be relative to the
- * host and not visible: then only the last one, the container's root, has values. */
+ * host and not visible: then only the last of them, the container's root, has values. */
 static double left_in_groups(const struct kind *k, char *group)
 {
     double least = HUGE_VAL;
@@ -126,7 +125,7 @@ static double left_in_all_groups(void)
     return least;
 }
 
-/* `used`: its line in /proc/self/status. */
+/* `used`: the form of the line in /proc/self/status with the used kilobytes. */
 static double left_of(struct rlimit most, const char *used)
 {
     if (most.rlim_cur == RLIM_INFINITY)

@@ -1,4 +1,4 @@
-/* memory -- available memory. */
+/* memory -- how much memory this process can allocate. */
 #ifndef PSGD_MEMORY_H
 #define PSGD_MEMORY_H
 
@@ -7,11 +7,13 @@
  * or a batch system's), and that of its own limits (RLIMIT_AS, which `ulimit -v` sets, and RLIMIT_DATA).
  * HUGE_VAL if none is known. */
 double memory_available(void);
-/* The same of what processes share: without this one's own limits, beyond which it gets no memory anyway. */
+/* Returns the same without the limits of this process: bytes of its machine and control groups, which it
+ * shares with other processes. */
 double memory_shared(void);
 
-/* Opens the files that these functions read, and keeps them open: both work in a process that may open no
- * file any more, until it forks, and as long as it stays in its control groups. */
+/* Opens the files that these functions read, and keeps them open, so that both work when the process may not
+ * open files any more. A child of fork() must not call them afterwards, nor a process that has changed its
+ * control groups. */
 void memory_keep_open(void);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "shared/base/file.h"
 
-/* Where a user namespace maps only some users, files of all others have this owner. */
+/* In a user namespace that maps only some users, the files of all others have this owner. */
 static bool is_outside(uid_t owner)
 {
     unsigned long first = 0, outside = 0, n = 0;

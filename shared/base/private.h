@@ -1,6 +1,6 @@
-/* private -- files that hold secrets, and the folders in which such files are: only their user may change
- * them, and only their user may read the secrets. As StrictModes of sshd, with the same reason: a user
- * with write access to a folder can replace the files in it. */
+/* private -- checks that only this user can read a file with a secret, and that no other user can change the
+ * file or a folder above it: a user with write access to a folder can replace the files in it. The checks are
+ * those of sshd's StrictModes. */
 #ifndef PSGD_PRIVATE_H
 #define PSGD_PRIVATE_H
 
@@ -14,16 +14,16 @@
  * ERR_NOMEM. */
 int private_read(char **out, size_t *len, const char *path, size_t max, struct err *e);
 
-/* Checks a folder and all folders above it, of an absolute path without links. ERR_AUTH: the folder belongs
- * to another user than this one; a folder above it to another one than this one or root; or one of them can
- * be written to by others, or by a group other than this user's own, and is not sticky as /tmp. */
+/* Checks a folder and all folders above it; `path` is absolute and has no links. ERR_AUTH: the folder belongs
+ * to another user; a folder above it belongs to another user than this one or root; or others, or a group
+ * other than this user's own, can write to one of them that is not sticky as /tmp is. */
 int private_folder(const char *path, struct err *e);
 
-/* Checks a file that all may read and only this user or root may change, as a certificate, and the folders
- * above it. ERR_AUTH: others can; ERR_NOT_FOUND, ERR_IO. */
+/* Checks that only this user and root can change a file that all may read, such as a certificate, and the
+ * folders above it. ERR_AUTH: others can change them; ERR_NOT_FOUND, ERR_IO. */
 int guarded_file(const char *path, struct err *e);
 
-/* As free(), of a block of malloc() that holds a secret: overwrites it before. */
+/* Overwrites a block of malloc() with a secret, and frees it. */
 void secret_free(void *block);
 
 #endif

@@ -81,8 +81,9 @@ static double log_of(double u)
     return k * 0.6931471805599453 + 2 * s * sum;
 }
 
-/* Box and Muller, one of the pair: the other would be hidden state. Nodes must draw the same weights, and
- * libm's log and cos may differ in the last bit between processors (number.h). */
+/* Box and Muller. The second number of the pair is not used, because keeping it would be hidden state. Nodes
+ * must draw the same weights, and libm's log and cos may differ in the last bit between processors
+ * (number.h). */
 float rng_normal(struct rng *r)
 {
     double u = ((double)(rng_u64(r) >> 11) + 0.5) * 0x1p-53;

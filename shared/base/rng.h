@@ -16,8 +16,8 @@ uint64_t rng_u64(struct rng *r);
 uint32_t rng_below(struct rng *r, uint32_t n); /* uniform in [0, n), unbiased (Lemire 2019); n > 0 */
 float rng_uniform(struct rng *r);              /* uniform in [0, 1), 24 bits */
 float rng_normal(struct rng *r);               /* N(0, 1), the same bits on every processor */
-/* Numbers that all nodes of a job have in common: out[i] depends on seed, key and i only, and is in no stream
- * that is used for anything else. */
+/* Numbers that are the same on all nodes of a job: out[i] depends on seed, key and i only. No other use of
+ * the seed draws from their stream. */
 void rng_common(float *out, size_t n, uint64_t seed, uint64_t key);
 void rng_shuffle(struct rng *r, uint32_t *items, size_t n); /* Fisher and Yates */
 

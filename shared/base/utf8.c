@@ -48,8 +48,8 @@ size_t utf8_whole(const char *s, size_t len)
     return len > 0 && announced((unsigned char)s[len - n]) > n ? len - n : len;
 }
 
-/* Characters without a shape of their own that change how others are shown, or make two texts look alike:
- * controls, directions of writing, separators of lines, joiners and spaces without width, tags. */
+/* Invisible characters that change how others are shown, or make two different texts look the same: controls,
+ * directions of writing, separators of lines, joiners and spaces without width, tags. */
 static const struct {
     uint32_t first, last;
 } unseen[] = {

@@ -10,17 +10,18 @@
  * RFC 3629, no overlong forms, no surrogates. */
 size_t utf8_length(const char *s, size_t len);
 
-bool utf8_is_all(const char *text);
+bool utf8_is_all(const char *text); /* whether all of the text is valid */
 
 /* Returns where to cut s: `len`, or less if that would split the last character. */
 size_t utf8_whole(const char *s, size_t len);
 
-/* Whether the text has no control characters (C0, DEL, C1), which control a terminal, no bytes that are not
- * UTF-8, which may, and no characters without a shape that change how others are shown: directions of writing
- * (U+202E turns the rest of a line around), separators of lines, joiners and spaces without width, tags. */
+/* Whether the text can be printed: it is UTF-8 without control characters (C0, DEL, C1), which control a
+ * terminal, and without invisible characters that change how others are shown: directions of writing (U+202E
+ * reverses the rest of a line), separators of lines, joiners and spaces without width, tags. */
 bool utf8_is_clean(const char *text);
 
-/* Replaces each byte of these in place by '?'. `keep_lines`: keeps line feeds and tabs. */
+/* Replaces each byte that utf8_is_clean() refuses by '?', in place. `keep_lines`: keeps line feeds and
+ * tabs. */
 void utf8_clean(char *s, size_t len, bool keep_lines);
 
 #endif
