@@ -1,7 +1,7 @@
-/* aggregate -- what takes the place of the mean when contributions of a rule that combines are aggregated
- * (--aggregate): each is a line here, and a file in runner/exchange/aggregators/. All but the mean
- * bound the influence of workers that send anything (Byzantine workers), at most f of n; they need every
- * contribution at once, so they go with the paths gather and servers.
+/* aggregate -- the functions that can replace the mean when contributions of a rule that combines are
+ * aggregated (--aggregate): each is a line here, and a file in runner/exchange/aggregators/. They bound the
+ * influence of at most f of n workers that send arbitrary vectors (Byzantine workers). They need every
+ * contribution at once, so they can be used on the paths gather and servers.
  *
  *   mean        weighted, by the rule
  *   median      of each component: Yin, Chen, Ramchandran and Bartlett, "Byzantine-Robust Distributed
@@ -22,8 +22,9 @@
 
 #include "shared/base/err.h"
 
-/* Constant, name, least number of contributions for f: a f + b; function; function for running statistics
- * (batch_norm), which are no parameters: no distance counts them, and one worker's could be anything. */
+/* Constant, name, a and b of the least number of contributions, a f + b; function; function for running
+ * statistics (batch_norm). These are not parameters: distances leave them out, so a chosen worker's could be
+ * arbitrary. */
 #define AGGREGATORS(A)                                                                                       \
     A(AGGREGATE_MEDIAN, "median", 0, 1, aggregate_median, aggregate_median)                                  \
     A(AGGREGATE_TRIMMED, "trimmed", 2, 1, aggregate_trimmed, aggregate_trimmed)                              \
@@ -41,10 +42,10 @@ struct aggregate {
 
 /* "median", "krum:2". ERR_CONFIG: another name, or f is missing, or not an integer from 1. */
 int aggregate_parse(struct aggregate *out, const char *text, struct err *e);
-/* ERR_CONFIG if so few contributions cannot be aggregated so; the message says how many are needed. */
+/* ERR_CONFIG: n contributions are too few; the message says how many are needed. */
 int aggregate_check(const struct aggregate *a, int n, struct err *e);
 
-/* Does it measure distances between contributions, so that it needs each of them whole? The others aggregate
+/* Whether it measures distances between contributions, so that it needs whole contributions. Others aggregate
  * each component by itself. */
 bool aggregate_compares(const struct aggregate *a);
 

@@ -1,11 +1,10 @@
-/* blocks -- assignment of blocks of the global batch to workers. A global batch is n_blocks blocks of
- * batch_size samples; each block is held by `redundancy` workers.
- *   iid  all redundancy-subsets of the workers, in lexicographic order: C(n, r) blocks
+/* blocks -- the parts into which the global batch of a step is divided, and the workers that hold them:
+ * n_blocks blocks of batch_size samples, each held by `redundancy` workers. The assignments are
+ *   iid  one block for each subset of r = redundancy of the n workers, in lexicographic order: C(n, r) blocks
  *   dup  n / r blocks, block k held by workers k r .. k r + r - 1 (n must be a multiple of r)
- * or, with one holder each, in a ratio: "2,1,1" makes four blocks, of which worker 0 holds the first two;
- * or, where workers share the mini-batches (runner/exchange/feed.h), all samples as if they were one
- * block, which every worker has. For the rule there is a block for each worker, the mini-batch that it
- * computes. */
+ * A ratio gives each block one holder: "2,1,1" makes four blocks, of which worker 0 holds the first two.
+ * If workers share the mini-batches (runner/exchange/feed.h), every worker has all samples, as of a single
+ * block. A codec still sees one block per worker: the mini-batch that the worker computes. */
 #ifndef PSGD_BLOCKS_H
 #define PSGD_BLOCKS_H
 
@@ -30,9 +29,10 @@ struct blocks {
 int blocks_init(struct blocks *b, enum block_assignment assignment, int n_nodes, int redundancy,
                 struct err *e);
 /* ERR_CONFIG: `ratio` is not n_nodes whole numbers, each at least 1, with a sum of at most BLOCKS_MAX; or all
- * are the same, but not 1. So is_equal without redundancy means that block k is worker k's. */
+ * numbers are the same and above 1. So if is_equal and no block is redundant, worker k holds block k. */
 int blocks_init_ratio(struct blocks *b, const char *ratio, int n_nodes, struct err *e);
-/* The number of a node's blocks by a ratio that blocks_init_ratio() takes; "": 1. */
+/* Returns the number of blocks that a node holds by a ratio that blocks_init_ratio() accepts; 1 if it is
+ * "". */
 int blocks_in_ratio(const char *ratio, int node);
 int blocks_init_shared(struct blocks *b, int n_nodes, struct err *e);
 void blocks_clear(struct blocks *b);
@@ -40,7 +40,7 @@ void blocks_clear(struct blocks *b);
 bool blocks_holds(const struct blocks *b, int block, int node);
 /* Returns the number of blocks whose batches make up a row of the partition. */
 int blocks_in_row(const struct blocks *b);
-/* Writes the blocks whose samples a node has, ascending, to `out` (n_blocks). Returns their number. */
+/* Writes the blocks of which a node has the samples, ascending, to `out` (n_blocks). Returns their number. */
 int blocks_of(const struct blocks *b, int node, int *out);
 /* Returns the random stream of a block in a step, unique in the job: all workers that hold the block use
  * the same dropout, and so get the same gradient. */

@@ -1,4 +1,4 @@
-/* job_state -- states of a job. */
+/* job_state -- the states of a job on an agent, and which may follow which. */
 #ifndef PSGD_JOB_STATE_H
 #define PSGD_JOB_STATE_H
 
@@ -19,8 +19,8 @@ enum job_state {
 const char *job_state_name(enum job_state s);
 bool job_state_parse(enum job_state *out, const char *name);
 bool job_state_is_terminal(enum job_state s);
-bool job_state_may_follow(enum job_state from, enum job_state to);
-/* As above, with any number of states between. */
+bool job_state_may_follow(enum job_state from, enum job_state to); /* as the next state */
+/* Whether `to` may follow `from`, with any number of states between. */
 bool job_state_can_reach(enum job_state from, enum job_state to);
 
 #endif

@@ -193,7 +193,7 @@ static int slide(int *out, int *before, int in, int size, int stride, bool same,
     return 0;
 }
 
-/* size: the key of the window's size; n_out channels follow. */
+/* `size`: the key of the window's size. The caller sets the number of channels of the output. */
 static int parse_window(struct layer_spec *l, const json_t *doc, const char *size, const char *at,
                         struct err *e)
 {

@@ -166,11 +166,11 @@ int model_spec_measures(const struct model_spec *m, bool has_labels, struct err 
     for (int kind = 0; !has_labels && kind < N_METRIC_KINDS; kind++)
         if (m->metrics[kind] && kind != METRIC_MSE && kind != METRIC_RMSE)
             return err_set(e, ERR_CONFIG,
-                           "model \"%s\" asks for %s, which needs labels; the data set has targets", m->name,
-                           metric_names[kind]);
+                           "model \"%s\" has the metric %s, which needs labels; the data set has targets",
+                           m->name, metric_names[kind]);
     if (m->metrics[METRIC_CONFUSION] && m->n_out > MODEL_CONFUSION_MAX)
         return err_set(e, ERR_CONFIG,
-                       "model \"%s\" asks for the confusion matrix of %d classes; at most %d are supported",
+                       "model \"%s\" has the metric confusion for %d classes; at most %d are supported",
                        m->name, m->n_out, MODEL_CONFUSION_MAX);
     return 0;
 }

@@ -13,8 +13,8 @@
  *                           y is its one-hot, for k = 1 the label itself, 0 or 1; targets are from 0 to 1
  *   mse                     mean over the k outputs of (z - target)^2; a label's target is as y above
  *   tanh_squared            mean over the k outputs of tanh(z - target)^2: mse where an output is near, and
- *                           at most 1 where it is far off, so that outliers do not pull. TanhLoss of
- *                           Parallel-SGD, whose gradient for the target had 1 + tanh^2 for 1 - tanh^2
+ *                           at most 1 where it is far off, which bounds the influence of outliers. TanhLoss
+ *                           of Parallel-SGD, whose gradient for the target had 1 + tanh^2 for 1 - tanh^2
  * Metrics in addition to loss and accuracy, which always exist: top2, top3, ..., top10, mse, rmse,
  * confusion; auc and eer for two classes. A model must have parameters. */
 #ifndef PSGD_MODEL_SPEC_H

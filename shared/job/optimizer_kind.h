@@ -38,7 +38,7 @@
 
 #include <stdbool.h>
 
-/* Constant, name; where the options give none: learning rate, weight decay; whether it has a momentum. */
+/* Constant, name; defaults of learning rate and weight decay; whether it has a momentum. */
 #define OPTIMIZERS(O)                                                                                        \
     O(OPTIMIZER_SGD, "sgd", 0.05, 0, false)                                                                  \
     O(OPTIMIZER_MOMENTUM, "momentum", 0.01, 0, true)                                                         \

@@ -1,4 +1,4 @@
-/* package -- the packages sent to an agent before a job starts, in the order of sending. */
+/* package -- the packages that job_submit sends to an agent before a job starts, in this order. */
 #ifndef PSGD_PACKAGE_H
 #define PSGD_PACKAGE_H
 

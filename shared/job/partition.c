@@ -12,7 +12,7 @@
 /* The rules that assign samples to blocks, one function each (partition.h has their sources). Each rearranges
  * `items`, all samples in shuffled order, so that block k's are items[begin[k]] .. items[begin[k + 1] - 1];
  * items after the last block are left out. */
-struct deal {
+struct assignment {
     const struct partition_set *set;
     uint32_t *items; /* (set->n) */
     size_t n_blocks, batch;
@@ -20,7 +20,7 @@ struct deal {
     struct rng rng;
 };
 
-static int no_memory_to_deal(const struct deal *d, struct err *e)
+static int no_memory_to_divide(const struct assignment *d, struct err *e)
 {
     return err_set(e, ERR_NOMEM, "no memory to divide %zu samples", d->set->n);
 }
@@ -37,7 +37,7 @@ static int by_target(const void *a, const void *b, void *arg)
 }
 
 /* Stable sort by label; start (n_classes + 1): where each label begins. */
-static int sort_by_label(struct deal *d, size_t *start, struct err *e)
+static int sort_by_label(struct assignment *d, size_t *start, struct err *e)
 {
     size_t n = d->set->n;
     const int32_t *labels = d->set->labels;
@@ -58,11 +58,11 @@ static int sort_by_label(struct deal *d, size_t *start, struct err *e)
     }
     free(at);
     free(sorted);
-    return sorted && at ? 0 : no_memory_to_deal(d, e);
+    return sorted && at ? 0 : no_memory_to_divide(d, e);
 }
 
 /* Sorted by label or by the first target. */
-static int deal_sorted(struct deal *d, struct err *e)
+static int assign_sorted(struct assignment *d, struct err *e)
 {
     size_t *start;
     int rc;
@@ -74,24 +74,24 @@ static int deal_sorted(struct deal *d, struct err *e)
         return 0;
     }
     start = malloc(((size_t)d->set->n_classes + 1) * sizeof *start);
-    rc = start ? sort_by_label(d, start, e) : no_memory_to_deal(d, e);
+    rc = start ? sort_by_label(d, start, e) : no_memory_to_divide(d, e);
     free(start);
     return rc;
 }
 
-static size_t block_size(const struct deal *d, size_t block)
+static size_t block_size(const struct assignment *d, size_t block)
 {
     return d->begin[block + 1] - d->begin[block];
 }
 
-static void shuffle_blocks(struct deal *d)
+static void shuffle_blocks(struct assignment *d)
 {
     for (size_t b = 0; b < d->n_blocks; b++)
         rng_shuffle(&d->rng, d->items + d->begin[b], block_size(d, b));
 }
 
 /* The block with the fewest samples; ERR_CONFIG: it has fewer than its batch. */
-static int check_blocks(const struct deal *d, const char *why, struct err *e)
+static int check_blocks(const struct assignment *d, const char *why, struct err *e)
 {
     for (size_t b = 0; b < d->n_blocks; b++)
         if (block_size(d, b) < d->batch)
@@ -102,7 +102,7 @@ static int check_blocks(const struct deal *d, const char *why, struct err *e)
 
 /* Cuts the sorted samples into a chunk for each (block, slot), in shuffled order. Slot i has the same
  * length in all blocks of a size, so that blocks are equally long even if N does not divide them. */
-static int deal_shards(struct deal *d, size_t n_shards, struct err *e)
+static int assign_shards(struct assignment *d, size_t n_shards, struct err *e)
 {
     size_t per_block = block_size(d, 0), n = d->n_blocks * n_shards;
     uint32_t *order, *sorted;
@@ -113,7 +113,7 @@ static int deal_shards(struct deal *d, size_t n_shards, struct err *e)
     if (n_shards > per_block)
         return err_set(e, ERR_CONFIG, "%zu shards, a block has only %zu sample%s", n_shards, per_block,
                        per_block == 1 ? "" : "s");
-    if (deal_sorted(d, e) < 0)
+    if (assign_sorted(d, e) < 0)
         return e->code;
     order = malloc(n * sizeof *order);
     sorted = malloc(d->set->n * sizeof *sorted);
@@ -135,7 +135,7 @@ static int deal_shards(struct deal *d, size_t n_shards, struct err *e)
     }
     free(sorted);
     free(order);
-    return order && sorted ? 0 : no_memory_to_deal(d, e);
+    return order && sorted ? 0 : no_memory_to_divide(d, e);
 }
 
 /* Uniform in (0, 1), excluding 0 because its logarithm is taken. */
@@ -173,7 +173,7 @@ static void draw_dirichlet(double *log_q, struct rng *r, double alpha, const siz
     }
 }
 
-/* The same as weights of the labels that have samples left, scaled so that the largest is 1; returns their
+/* Writes q as weights of the labels that have samples left, scaled so that the largest is 1. Returns their
  * sum. */
 static double weigh(double *w, const double *log_q, const size_t *left, size_t n_classes)
 {
@@ -187,8 +187,8 @@ static double weigh(double *w, const double *log_q, const size_t *left, size_t n
     return sum;
 }
 
-/* Draws a label by its weight, among those that have samples left, of which there is at least one.
- * Recomputes the weights if all of those left are 0 relative to exhausted ones. */
+/* Draws a label by its weight, among the labels that have samples left, of which there is at least one.
+ * Recomputes the weights if all of these are 0 relative to the weights of exhausted labels. */
 static size_t draw_label(double *w, const double *log_q, const size_t *left, size_t n_classes, struct rng *r)
 {
     size_t last = 0;
@@ -209,9 +209,9 @@ static size_t draw_label(double *w, const double *log_q, const size_t *left, siz
     return last;
 }
 
-/* Blocks draw in turn, so that none gets only the labels left by the others. */
-static void draw_all(struct deal *d, double *log_q, double *w, const uint32_t *sorted, const size_t *start,
-                     size_t *left)
+/* Blocks draw in turn, so that no block gets only the labels that the others have left. */
+static void draw_all(struct assignment *d, double *log_q, double *w, const uint32_t *sorted,
+                     const size_t *start, size_t *left)
 {
     size_t n_classes = (size_t)d->set->n_classes;
 
@@ -229,7 +229,7 @@ static void draw_all(struct deal *d, double *log_q, double *w, const uint32_t *s
     shuffle_blocks(d);
 }
 
-static int deal_dirichlet(struct deal *d, double alpha, struct err *e)
+static int assign_dirichlet(struct assignment *d, double alpha, struct err *e)
 {
     size_t n_classes = (size_t)d->set->n_classes;
     size_t *start = malloc((n_classes + 1) * sizeof *start);
@@ -237,7 +237,7 @@ static int deal_dirichlet(struct deal *d, double alpha, struct err *e)
     double *log_q = malloc(d->n_blocks * n_classes * sizeof *log_q);
     double *w = malloc(d->n_blocks * n_classes * sizeof *w);
     uint32_t *sorted = malloc(d->set->n * sizeof *sorted);
-    int rc = start && left && log_q && w && sorted ? sort_by_label(d, start, e) : no_memory_to_deal(d, e);
+    int rc = start && left && log_q && w && sorted ? sort_by_label(d, start, e) : no_memory_to_divide(d, e);
 
     if (rc == 0) {
         memcpy(sorted, d->items, d->set->n * sizeof *sorted);
@@ -269,8 +269,8 @@ static size_t label_of(const struct label_parts *h, size_t block, size_t i)
     return h->order[(block * h->n_labels + i) % h->n_classes];
 }
 
-/* Takes one block's samples: its part of each of its labels. Where owners do not divide a label's samples,
- * the first ones get one more. */
+/* Takes one block's samples: its part of each of its labels. If the number of a label's owners does not
+ * divide the number of its samples, the first owners get one more. */
 static size_t take_parts(struct label_parts *h, const size_t *start, const uint32_t *sorted, uint32_t *to,
                          size_t block)
 {
@@ -288,8 +288,8 @@ static size_t take_parts(struct label_parts *h, const size_t *start, const uint3
     return n;
 }
 
-static int deal_parts(struct deal *d, struct label_parts *h, const size_t *start, uint32_t *sorted,
-                      struct err *e)
+static int assign_parts(struct assignment *d, struct label_parts *h, const size_t *start, uint32_t *sorted,
+                        struct err *e)
 {
     char why[48];
 
@@ -309,9 +309,9 @@ static int deal_parts(struct deal *d, struct label_parts *h, const size_t *start
     return check_blocks(d, why, e);
 }
 
-/* Sets `begin`: blocks have what their labels have. ERR_CONFIG: more labels than exist, or a block shorter
+/* Sets `begin`: a block has samples of its labels. ERR_CONFIG: more labels than exist, or a block shorter
  * than a batch. */
-static int deal_labels(struct deal *d, size_t n_labels, struct err *e)
+static int assign_labels(struct assignment *d, size_t n_labels, struct err *e)
 {
     size_t n_classes = (size_t)d->set->n_classes;
     size_t *numbers;
@@ -329,9 +329,9 @@ static int deal_labels(struct deal *d, size_t n_labels, struct err *e)
         h.at = h.owners + n_classes;
         rc = sort_by_label(d, numbers, e);
         if (rc == 0)
-            rc = deal_parts(d, &h, numbers, sorted, e);
+            rc = assign_parts(d, &h, numbers, sorted, e);
     } else {
-        rc = no_memory_to_deal(d, e);
+        rc = no_memory_to_divide(d, e);
     }
     free(h.order);
     free(sorted);
@@ -353,7 +353,7 @@ static int by_size(const void *a, const void *b, void *arg)
 }
 
 /* Gives each group a block, and blocks their sizes. */
-static void choose_group_blocks(struct deal *d, struct group *groups, uint32_t *order, size_t *sizes)
+static void choose_group_blocks(struct assignment *d, struct group *groups, uint32_t *order, size_t *sizes)
 {
     size_t n = d->set->n_groups;
 
@@ -374,8 +374,8 @@ static void choose_group_blocks(struct deal *d, struct group *groups, uint32_t *
         d->begin[b + 1] = d->begin[b] + sizes[b];
 }
 
-/* Items are shuffled, and stay so within a block. */
-static void fill_groups(struct deal *d, const struct group *groups, const uint32_t *items, size_t *at)
+/* Keeps the order of `items`, which is shuffled, within a block. */
+static void fill_groups(struct assignment *d, const struct group *groups, const uint32_t *items, size_t *at)
 {
     for (size_t b = 0; b < d->n_blocks; b++)
         at[b] = d->begin[b];
@@ -385,7 +385,7 @@ static void fill_groups(struct deal *d, const struct group *groups, const uint32
 
 /* Sets `begin`: blocks have whole groups. ERR_CONFIG: fewer groups than blocks, or a block shorter than a
  * batch. */
-static int deal_groups(struct deal *d, struct err *e)
+static int assign_groups(struct assignment *d, struct err *e)
 {
     size_t n = d->set->n_groups;
     struct group *groups;
@@ -408,7 +408,7 @@ static int deal_groups(struct deal *d, struct err *e)
         fill_groups(d, groups, items, sizes);
         rc = check_blocks(d, "with whole groups", e);
     } else {
-        rc = no_memory_to_deal(d, e);
+        rc = no_memory_to_divide(d, e);
     }
     free(sizes);
     free(items);
@@ -487,8 +487,8 @@ int partition_rule_parse(struct partition_rule *r, const char *text, struct err 
     return no_such_rule(text, e);
 }
 
-/* Columns as long as they can be: n_rows samples each, and the remainder, which fills no row, spread over the
- * columns, one each. */
+/* Sets where columns begin. Each has n_rows samples; the remainder, which does not fill a row, is spread
+ * evenly over the columns. */
 static void spread_columns(struct partition *p, size_t n)
 {
     size_t more = n - p->n_rows * p->n_cols;
@@ -516,7 +516,7 @@ static void fill_rows(struct partition *p, const uint32_t *items)
 }
 
 /* Divides each block's items among its columns. */
-static void fill_blocks(struct partition *p, const struct deal *d)
+static void fill_blocks(struct partition *p, const struct assignment *d)
 {
     p->n_rows = SIZE_MAX;
     for (size_t b = 0; b < d->n_blocks; b++) {
@@ -546,21 +546,22 @@ static int mix_rows(struct partition *p, struct rng *rng, double share, struct e
     return 0;
 }
 
-static int deal(struct partition *p, struct deal *d, const struct partition_rule *rule, struct err *e)
+static int assign_blocks(struct partition *p, struct assignment *d, const struct partition_rule *rule,
+                         struct err *e)
 {
     for (size_t b = 0; b <= d->n_blocks; b++)
         d->begin[b] = p->start[b * d->batch];
     switch (rule->kind) {
     case PARTITION_SHARDS:
-        return deal_shards(d, (size_t)rule->amount, e);
+        return assign_shards(d, (size_t)rule->amount, e);
     case PARTITION_DIRICHLET:
-        return deal_dirichlet(d, rule->amount, e);
+        return assign_dirichlet(d, rule->amount, e);
     case PARTITION_LABELS:
-        return deal_labels(d, (size_t)rule->amount, e);
+        return assign_labels(d, (size_t)rule->amount, e);
     case PARTITION_COLUMN:
-        return deal_groups(d, e);
+        return assign_groups(d, e);
     default:
-        return deal_sorted(d, e);
+        return assign_sorted(d, e);
     }
 }
 
@@ -568,16 +569,16 @@ static int deal(struct partition *p, struct deal *d, const struct partition_rule
 static int apply_rule(struct partition *p, uint32_t *items, const struct partition_set *set,
                       const struct partition_rule *rule, size_t n_blocks, uint64_t seed, struct err *e)
 {
-    struct deal d = {.set = set,
-                     .items = items,
-                     .n_blocks = n_blocks,
-                     .batch = p->n_cols / n_blocks,
-                     .begin = malloc((n_blocks + 1) * sizeof *d.begin)};
+    struct assignment d = {.set = set,
+                           .items = items,
+                           .n_blocks = n_blocks,
+                           .batch = p->n_cols / n_blocks,
+                           .begin = malloc((n_blocks + 1) * sizeof *d.begin)};
     int rc = d.begin ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu blocks", n_blocks);
 
     rng_init(&d.rng, seed, stream_rule, 0);
     if (rc == 0)
-        rc = deal(p, &d, rule, e);
+        rc = assign_blocks(p, &d, rule, e);
     if (rc == 0 && (rule->kind == PARTITION_LABELS || rule->kind == PARTITION_COLUMN))
         fill_blocks(p, &d);
     else if (rc == 0)

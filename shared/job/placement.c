@@ -29,7 +29,7 @@ int placement_check(enum placement p, const struct model_spec *m, int n_servers,
     return err_hint(e, "Take fewer parameter servers, or --placement range.");
 }
 
-/* The tensors of one server, from offset `at` on; returns where they end. */
+/* Sets the offsets of one server's tensors, from `at` on. Returns their end. */
 static size_t lay_out_server(struct model_spec *m, int server, int n_servers, size_t at)
 {
     int turn = 0;

@@ -1,6 +1,5 @@
 /* placement -- which parameter server holds which parameters (--placement). Every codec sees its server's
- * part as one contiguous range of the vector of all parameters, so what is chosen is the order of that
- * vector:
+ * part as one contiguous range of the vector of all parameters, so a placement is an order of that vector:
  *
  *   range        the model's order, in ranges of equal length, which may begin inside a tensor
  *   round_robin  whole tensors: tensor t of the trained ones, in the model's order from 0, is on server
@@ -19,9 +18,9 @@ enum placement { PLACEMENT_RANGE, PLACEMENT_ROUND_ROBIN };
 
 /* ERR_CONFIG: a server would get no tensor. */
 int placement_check(enum placement p, const struct model_spec *m, int n_servers, struct err *e);
-/* Sets the offsets of a model's tensors, before a net is made of it, and *ranges (n_servers + 1), where each
- * server's range begins, and then the end; owned by the caller. NULL: ranges of equal length, in a job that
- * may have no servers. ERR_CONFIG as placement_check; ERR_NOMEM. */
+/* Sets the offsets of a model's tensors, before a net is made of it, and *ranges (n_servers + 1): where each
+ * server's range begins, and the end of the last; the caller frees it. *ranges is NULL if the ranges have
+ * equal lengths; the job may then have no servers. ERR_CONFIG as placement_check; ERR_NOMEM. */
 int placement_lay_out(size_t **ranges, enum placement p, struct model_spec *m, int n_servers, struct err *e);
 
 #endif

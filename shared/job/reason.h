@@ -1,11 +1,11 @@
-/* reason -- why a job is in its state: the names in `reason` of docs/protocol.md 1.4. What each means is in
- * the table of reason.c. A program that reads one accepts any other name, too, as it may be newer. */
+/* reason -- why a job is in its state: the names in `reason` of docs/protocol.md 1.4, with their meanings in
+ * the table of reason.c. A reader accepts any other name, too, because the writer may be newer. */
 #ifndef PSGD_REASON_H
 #define PSGD_REASON_H
 
 #include <stdbool.h>
 
-/* why it waits */
+/* why a job waits */
 #define REASON_AGENT_BUSY           "AgentBusy"
 #define REASON_DRAINING             "Draining"
 #define REASON_WAITING_FOR_PACKAGES "WaitingForPackages"
@@ -20,7 +20,7 @@
 #define REASON_CHECKPOINT_INVALID "CheckpointInvalid"
 #define REASON_ISOLATION_TOO_LOW  "IsolationTooLow"
 
-/* what went wrong while it trained */
+/* what went wrong while the job ran */
 #define REASON_CODEC_FAILED       "CodecFailed"
 #define REASON_NODE_LOST          "NodeLost"
 #define REASON_ROUND_TIMEOUT      "RoundTimeout"
@@ -34,7 +34,7 @@
 #define REASON_JOURNAL_FAILED     "JournalFailed"
 #define REASON_JOURNAL_DAMAGED    "JournalDamaged"
 
-/* who stopped it */
+/* who stopped the job */
 #define REASON_TIME_LIMIT      "TimeLimit"
 #define REASON_USER_CANCELLED  "UserCancelled"
 #define REASON_JOB_FAILED      "JobFailed"
@@ -43,14 +43,13 @@
 #define REASON_AGENT_STOPPED   "AgentStopped"
 #define REASON_SUPERSEDED      "Superseded"
 
-/* In the message of a node that failed because a sum over all workers is not finite: whose contribution it
- * was is known to the worker alone that had it, which gives that as its own message. */
+/* In the message of a node that failed because a sum over all workers is not finite. The message of the
+ * worker whose contribution was not finite says so; no other node can find out which worker it was. */
 #define REASON_OF_A_SUM "a contribution of this round is not finite"
 
 struct reason {
     const char *group, *name, *meaning;
-    bool
-        is_of_runner; /* a runner, or its monitor, may give it as that of a failure; others are the agent's */
+    bool is_of_runner; /* a runner or its monitor may report it; only the agent sets the others */
 };
 
 extern const struct reason reasons[];

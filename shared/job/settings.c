@@ -12,7 +12,7 @@
         .key = #name, .kind = json_type, JSON_AT(struct settings, name), __VA_ARGS__                         \
     }
 
-/* may_change: in a job that resumes another one. */
+/* may_change: a job that resumes another one may have another value. */
 static const struct json_field fields[] = {
     F(version, JSON_FIELD_INT, .required = true, .min = 1, .max = 1),
     F(name, JSON_FIELD_TEXT, .required = true, .may_change = true),
@@ -80,7 +80,7 @@ static const struct json_field fields[] = {
 
 void settings_default(struct settings *s)
 {
-    /* Choices: the first of each list, except for data_tls. */
+    /* The default of a choice is the first of its list, except for data_tls. */
     *s = (struct settings){
         .version = 1,
         .name = "psgd",

@@ -70,47 +70,45 @@ struct settings {
     int redundancy;      /* number of workers that hold each block */
     enum block_assignment block_assignment;
     char block_ratio[256]; /* blocks of each worker: "2,1,1"; "": by the assignment */
-    enum feed_kind
-        feed; /* shared: all have all samples, and the first server says which mini-batch is next */
+    enum feed_kind feed;   /* shared: workers have all samples; the first server assigns mini-batches */
     enum optimizer_kind optimizer; /* gradient_descent in the document */
     double learn_rate;
     char schedule[64]; /* of the learning rate: shared/job/schedule.h */
     int warmup_steps;
     double momentum, weight_decay;
-    double clip_norm;               /* maximum norm of the gradient of an update; 0: no limit */
-    enum on_nonfinite on_nonfinite; /* what a loss or gradient that is not finite does: it ends the job, or
-                                     * skips the update */
-    bool non_iid;                   /* short for partition "label_sorted" */
-    char partition[32];             /* rule that assigns samples to blocks: shared/job/partition.h */
-    char transform[32];             /* of samples: submit/data/transform.h */
-    char dataset[256];              /* "NAME:KEY=VALUE,..." */
+    double clip_norm; /* maximum norm of the gradient of an update; 0: no limit */
+    enum on_nonfinite
+        on_nonfinite;   /* after a loss or gradient that is not finite: fail, or skip the update */
+    bool non_iid;       /* short for partition "label_sorted" */
+    char partition[32]; /* rule that assigns samples to blocks: shared/job/partition.h */
+    char transform[32]; /* of samples: submit/data/transform.h */
+    char dataset[256];  /* "NAME:KEY=VALUE,..." */
     char model[64];
     enum math math;                      /* auto: the best library for each shape; openblas: no oneDNN */
     int threads;                         /* inside a product; at most the node's processors */
     enum placement placement;            /* which parameter server holds which parameters */
     enum combine_path_kind path;         /* of the contributions of rules that combine */
     char aggregate[24];                  /* in place of their mean: shared/job/aggregate.h */
-    enum overlap overlap;                /* exchanges by which a combination of such a rule is late */
+    enum overlap overlap;                /* number of exchanges by which a combination is delayed */
     double participate;                  /* share of the workers that take part in a round of such a rule */
     enum collective_algorithm allreduce; /* of codecs that sum over all workers */
     int record_every;                    /* steps per row of train.csv */
-    double target_accuracy;              /* on the test set, that ends the job; 0: none */
-    int patience; /* evaluations (exchange/stop_rule.h) without a better one that end it; 0: none */
-    bool
-        shares_evaluations; /* all nodes get the mean of the workers' evaluations, for a codec that sees it */
-    int eval_every;         /* steps between evaluations within an epoch; 0: at its end only */
-    double round_timeout_s; /* longest wait for one contribution of a round before the job fails */
-    enum data_tls data_tls; /* encryption of links between nodes; auto: of those that leave a machine */
-    double time_limit_s;    /* longest duration of the job */
-    enum on_node_loss on_node_loss; /* abort: a lost worker ends the job; continue: without it */
+    double target_accuracy;              /* accuracy on the test set at which the job ends; 0: none */
+    int patience;            /* the job ends after so many evaluations without a better one; 0: never */
+    bool shares_evaluations; /* all nodes get the mean of the workers' evaluations, for their codecs */
+    int eval_every;          /* steps between evaluations within an epoch; 0: at its end only */
+    double round_timeout_s;  /* longest wait for one contribution of a round before the job fails */
+    enum data_tls data_tls;  /* encryption of links between nodes; auto: of those that leave a machine */
+    double time_limit_s;     /* longest duration of the job */
+    enum on_node_loss on_node_loss; /* abort: a lost worker ends the job; continue: the others go on */
     enum use_local_path local_path; /* auto: nodes of one machine use shared memory; off: never */
     int min_nodes;                  /* with continue: the job ends with fewer workers */
     bool trace;                     /* each node records a trace of its time: shared/records/trace_file.h */
     int checkpoint_every;           /* epochs from one checkpoint to the next; 0: none */
     bool executor;        /* the job runs the executor `codec`, and trains nothing (codecs/executor.h) */
-    char arguments[2048]; /* of it, each followed by a line feed */
-    enum starts_from starts_from; /* seed: weights drawn from it; weights: those of package weights;
-                                   * checkpoint: the state of a node of another job */
+    char arguments[2048]; /* of the executor, each followed by a line feed */
+    enum starts_from starts_from; /* initial weights: drawn from `seed`, or those of the package weights,
+                                   * or the state in a checkpoint of another job's node */
 };
 
 /* The field at this offset in struct settings; NULL: none. */

@@ -22,7 +22,7 @@ struct simulation {
     double eval_time_s;      /* of the test set; 0: measured */
     double codec_rate_mbps;  /* megabytes per second that a codec writes or reads; 0: measured, or no time */
     char overhead[64];       /* RATE,TIME of a message at each end; "": measured, or none */
-    int workers_per_machine; /* share a link, and messages between them take no time on it */
+    int workers_per_machine; /* they share a link; messages between them take no time on it */
     int processors;          /* shared by all nodes; 0: one for each */
     char speed[SIMULATION_TEXT];      /* X, X-Y or NODE=X,... */
     char straggler[32];               /* SHARE:FACTOR */

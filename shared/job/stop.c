@@ -8,11 +8,11 @@
 static const struct {
     const char *name, *what;
 } reasons[N_STOP_REASONS] = {
-    [STOP_NONE] = {"none", "it has ended"},
-    [STOP_MAX_STEPS] = {"max_steps", "its number of steps has ended it"},
-    [STOP_TARGET_ACCURACY] = {"target_accuracy", "its accuracy has ended it"},
-    [STOP_PATIENCE] = {"patience", "evaluations that became no better have ended it"},
-    [STOP_CODEC] = {"codec", "its codec has ended it"},
+    [STOP_NONE] = {"none", "its training ended"},
+    [STOP_MAX_STEPS] = {"max_steps", "its limit of steps ended the training"},
+    [STOP_TARGET_ACCURACY] = {"target_accuracy", "its accuracy ended the training"},
+    [STOP_PATIENCE] = {"patience", "evaluations without improvement ended the training"},
+    [STOP_CODEC] = {"codec", "its codec ended the training"},
 };
 
 const char *stop_what(enum stop_reason reason)

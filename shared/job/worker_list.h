@@ -25,9 +25,8 @@ struct listed_agent {
     char host[256];            /* without brackets */
     int port;
     char token_file[1024]; /* "": none named */
-    char advertise[256];   /* the host at which other nodes reach it; "": the agent's */
-    char
-        pin[BASE64_TEXT]; /* the fingerprint, in base64url: of the only key that it may have; "": not given */
+    char advertise[256];   /* host at which other nodes reach this node; "": the agent's choice */
+    char pin[BASE64_TEXT]; /* fingerprint of the only key that the agent may have, in base64url; "": any */
 };
 
 struct worker_list {
@@ -41,7 +40,7 @@ int worker_list_read(struct worker_list *out, const char *path, struct err *e);
 int worker_list_parse(struct worker_list *out, const json_t *doc, const char *what, struct err *e);
 void worker_list_clear(struct worker_list *w);
 
-/* Its host is an address, or the name, of the machine itself: 127.x.y.z, ::1, localhost. */
+/* Whether its host is this machine: 127.x.y.z, ::1, localhost. */
 bool listed_agent_is_loopback(const struct listed_agent *w);
 
 /* "host", "host:port", "[v6]:port" -> host, in lower case or in IPv6's canonical form, and port.

@@ -61,5 +61,5 @@ said() { jq -r 'select(.event == "end").message' "$1/events.jsonl" | tee /dev/st
     "$SUBMIT" "${one[@]}" --epochs 3 --resume whole --codec fedavg -o resumed
     said resumed "all [0-9]* steps are done"
     "$SUBMIT" "${one[@]}" --epochs 2 --codec "$BUILD/tests/codecs/control.so" -o early
-    said early "its codec has ended it after step 7 of [0-9]*"
+    said early "its codec ended the training after step 7 of [0-9]*"
 }

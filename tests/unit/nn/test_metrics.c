@@ -299,10 +299,10 @@ TEST(metrics_that_the_data_set_cannot_provide_are_refused)
 
     spec = (struct model_spec){.name = "m", .loss = LOSS_MSE, .n_out = 1, .metrics[METRIC_AUC] = true};
     assert_int_equal(metrics_new(&m, &spec, false, 10, &e), ERR_CONFIG);
-    assert_error_has("model \"m\" asks for auc, which needs labels");
+    assert_error_has("model \"m\" has the metric auc, which needs labels");
     spec = (struct model_spec){.name = "m", .n_out = 5000, .metrics[METRIC_CONFUSION] = true};
     assert_int_equal(metrics_new(&m, &spec, true, 10, &e), ERR_CONFIG);
-    assert_error_has("confusion matrix of 5000 classes; at most 1024");
+    assert_error_has("has the metric confusion for 5000 classes; at most 1024");
 }
 
 int main(void)
