@@ -98,8 +98,8 @@ static int compile_package(struct node *n, struct err *e)
     if (codec_manifest_read(&m, "../packages/" CODEC_MANIFEST_NAME, e) < 0)
         return e->code;
     memcpy(n->codec_sha256, m.sha256, sizeof n->codec_sha256);
-    fprintf(stderr, "%s %s (made for %s%s%s) is compiled here\n", m.executor ? "executor" : "codec", m.name,
-            m.architecture, m.compiler[0] ? " by " : "", m.compiler);
+    fprintf(stderr, "%s %s (made for %s%s%s) is compiled here\n", m.is_executor ? "executor" : "codec",
+            m.name, m.architecture, m.compiler[0] ? " by " : "", m.compiler);
     return compile_here(&n->codec, e);
 }
 

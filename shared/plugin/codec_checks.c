@@ -9,7 +9,7 @@ const struct codec_check codec_checks[N_CODEC_CHECKS] = {
     [CODEC_CHECK_CONVERGES] = {"converges", "least squares are solved"},
     [CODEC_CHECK_MALFORMED] =
         {"malformed",
-         "messages of another length are refused, a refusal leaves no trace, changes do no harm"},
+         "messages of another length are refused, a refusal changes nothing, mutations do no harm"},
     [CODEC_CHECK_MEMORY] = {"memory", "no memory is allocated after the first rounds"},
     [CODEC_CHECK_RESTORE] = {"restore", "a job that is saved and restored ends with the same bits"},
     [CODEC_CHECK_LOSS] = {"loss",

@@ -1,8 +1,8 @@
 /* codec_checks -- the checks of a codec, and the shared page in which the checking program
- * (conform/codec_check.c) reports its progress. job_submit maps the same page: that program runs the codec's
- * code, and if it crashes or hangs the page has the callback in which it did. */
-#ifndef PSGD_CODEC_CHECK_H
-#define PSGD_CODEC_CHECK_H
+ * (conform/codec_check.c) reports its progress. That program runs the codec's code: if it crashes or hangs,
+ * job_submit, which maps the same page, reads in which callback. */
+#ifndef PSGD_CODEC_CHECKS_H
+#define PSGD_CODEC_CHECKS_H
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -24,7 +24,7 @@ enum codec_check_kind {
 enum { CODEC_CHECK_FD = 3 /* of the page, in the checking program */ };
 
 struct codec_check {
-    const char *name, *requirement; /* met by a codec that passes */
+    const char *name, *requirement; /* what holds for a codec that passes */
 };
 
 extern const struct codec_check codec_checks[N_CODEC_CHECKS];
@@ -33,13 +33,13 @@ struct codec_check_page {
     char callback[16]; /* in which the codec runs, or "load", "unload"; "": none */
     int node, from;    /* from: the sender of the message being read, if any */
     uint64_t step;
-    /* Incremented when a call begins and when it ends: odd within one. While the program runs, job_submit
-     * only reads whether this grows, so relaxed order suffices. */
+    /* Incremented when a call of the codec begins and when it ends: odd during a call. While the program
+     * runs, job_submit only reads whether this increases, so relaxed order suffices. */
     _Atomic uint64_t n_turns;
     uint64_t seed;  /* --seed that repeats the running part of the check; 0: it has no parts */
     char what[128]; /* description of this part */
-    /* If a read past the end of a message or vector ended the program: of which of the two, and how many
-     * bytes past the end. */
+    /* If a read beyond the end of a message or vector ended the program: beyond which of the two, and by how
+     * many bytes. */
     enum codec_check_beyond {
         CHECK_BEYOND_NOTHING,
         CHECK_BEYOND_MESSAGE,

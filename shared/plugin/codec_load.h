@@ -49,20 +49,22 @@ enum {
                          CODEC_CLIPS_A_RANGE_IN_ASGD
 };
 
-/* Are workers linked to servers only, and these to workers? An event rule may send to any node. */
+/* Whether workers are linked to servers only, and servers to workers only. An event rule may send to any
+ * node. */
 bool codec_is_star(const struct codec_plugin *p, int n_servers);
 
-/* What workers have after a synchronous exchange: declared, or derived from a rule that combines. */
+/* Returns what workers have after a synchronous exchange: as declared, or as follows from how the rule
+ * combines. */
 enum codec_result codec_result(const struct codec_plugin *p);
 
 /* All limits of a plug-in, CODEC_LIMITS_KNOWN. */
 unsigned codec_limits(const struct codec_plugin *p);
 
-/* The properties of a job that a codec's limits restrict. */
+/* The properties of a job that a codec can limit. */
 struct codec_job {
     int n_workers, n_servers, n_blocks, redundancy;
     bool has_unequal_blocks; /* workers hold different numbers of blocks */
-    bool is_sync, goes_on;   /* goes_on: continues without lost workers */
+    bool is_sync, goes_on;   /* goes_on: the job continues without lost workers */
     bool clips;              /* --clip-norm */
     bool is_compressed;      /* --compress or --compress-down */
     bool compresses_items;   /* to items that can be added on their way (chain_sums in

@@ -8,7 +8,7 @@
 
 static const struct json_field fields[] = {
     {.key = "name", .kind = JSON_FIELD_TEXT, AT(name), .required = true},
-    {.key = "executor", .kind = JSON_FIELD_BOOL, AT(executor)},
+    {.key = "executor", .kind = JSON_FIELD_BOOL, AT(is_executor)},
     {.key = "abi", .kind = JSON_FIELD_INT, AT(abi), .required = true, .max = 1e6},
     {.key = "architecture", .kind = JSON_FIELD_TEXT, AT(architecture), .required = true},
     {.key = "compiler", .kind = JSON_FIELD_TEXT, AT(compiler)},
@@ -40,9 +40,9 @@ int codec_manifest_parse(struct codec_manifest *out, const json_t *doc, struct e
         return e->code;
     if (!is_sha256_hex(m.sha256) || (m.source_sha256[0] && !is_sha256_hex(m.source_sha256)))
         return err_set(e, ERR_CONFIG, "/sha256: not a SHA-256 in 64 lower-case hex digits");
-    abi = m.executor ? EXECUTOR_ABI : CODEC_ABI;
+    abi = m.is_executor ? EXECUTOR_ABI : CODEC_ABI;
     if (m.abi != abi) {
-        const char *kind = m.executor ? "executor" : "codec";
+        const char *kind = m.is_executor ? "executor" : "codec";
 
         err_set(e, ERR_CONFIG, "/abi: %s %s is built against %s.h with ABI %d; this psgd has ABI %d", kind,
                 m.name, kind, m.abi, abi);

@@ -16,13 +16,13 @@ enum { CODEC_MANIFEST_MAX = 64 << 10, CODEC_SOURCE_MAX = 1 << 20 }; /* bytes of 
 
 struct codec_manifest {
     char name[64];                  /* as in its plug-in */
-    bool executor;                  /* it is one, else a codec */
+    bool is_executor;               /* else it is a codec */
     int abi;                        /* of the executor.h or codec.h it was built against */
     char architecture[24];          /* of the object, as from elf_machine() */
-    char compiler[256], flags[256]; /* used by job_submit; "": the user's object */
-    char sha256[SHA256_HEX];        /* of the object; identifies the codec, even if its source is compiled
-                                     * again */
-    char source_sha256[SHA256_HEX]; /* "": a user's object without source */
+    char compiler[256], flags[256]; /* by which job_submit compiled the object; "": the user compiled it */
+    char sha256[SHA256_HEX]; /* of the object sent; it identifies the codec even on a machine that compiles
+                                     * the source again */
+    char source_sha256[SHA256_HEX]; /* "": an object without source */
 };
 
 json_t *codec_manifest_json(const struct codec_manifest *m);

@@ -1,5 +1,3 @@
-/* The flags of the built-in codecs, without their warnings, and of their hardening (hardening_probe.sh) what
- * each supported compiler accepts for each processor without a warning. */
 #include "shared/plugin/compile.h"
 
 #include <errno.h>
@@ -19,11 +17,13 @@
 
 enum { WORDS_MAX = 16, CPU_MAX_S = 120, SOURCE_MAX = 1 << 20 /* bytes */ };
 
-/* Limit for a source that includes itself, or a macro that expands without end. */
+/* Reached by a source that includes itself, or has a macro that expands without end. */
 static const uint64_t memory_max = (uint64_t)4 << 30;
 
-/* The compiler stops at the 20th error: after one, gcc goes on, and the files of a source that includes
- * itself twice are 2 to the power of 200. clang has the same option. */
+/* The flags of the built-in codecs, except warnings; of the hardening (hardening_probe.sh) the flags that
+ * every supported compiler accepts for every processor without a warning. The compiler stops at the 20th
+ * error: gcc would go on after the error that includes are nested too deeply, and a source that includes
+ * itself twice has 2^200 nested files. clang has the same option. */
 const char compile_flags[] =
     "-std=c11 -O3 -fPIC -shared -ffp-contract=off -fstack-protector-strong -U_FORTIFY_SOURCE "
     "-D_FORTIFY_SOURCE=2 -Wl,-z,relro,-z,now -fmax-errors=20";
@@ -96,8 +96,8 @@ static double processor_time_limit(void)
     return getrlimit(RLIMIT_CPU, &own) == 0 && own.rlim_max < CPU_MAX_S ? (double)own.rlim_max : CPU_MAX_S;
 }
 
-/* What a program reports that has used up its time differs: gcc starts another one, and exits with a status
- * when that is killed. */
+/* A compiler that has used up its time is killed, or exits with a status, as gcc does when the program that
+ * it has started is killed. So the used time is measured. */
 static int finish_compiler(struct child *c, const char *name, struct err *e)
 {
     double before = processor_time_of_children(), limit = processor_time_limit(), used;

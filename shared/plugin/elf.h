@@ -16,7 +16,7 @@ struct elf_kind {
 /* ERR_CODEC: not an ELF file; ERR_NOT_FOUND, ERR_IO. */
 int elf_read(struct elf_kind *out, const char *path, struct err *e);
 
-/* The same of this program. */
+/* As elf_read, for the executable of this process. */
 int elf_here(struct elf_kind *out, struct err *e);
 
 /* Whether a program of kind `here` can load the object. */

@@ -1,5 +1,5 @@
-/* isolation -- how far a codec's code is kept from the rest of its machine: the levels in `isolation` of
- * docs/protocol.md. Each includes those before it; SECURITY.md states what each promises.
+/* isolation -- the levels at which a codec's code is isolated from the rest of its machine: `isolation` in
+ * docs/protocol.md. Each level includes those before it; SECURITY.md states what each promises.
  *
  *     none     limits of memory, descriptors, file size and processor time; nothing else
  *     process  a seccomp filter: no other programs or processes, no debugging, no privileged calls
@@ -12,9 +12,9 @@
 
 enum isolation { ISOLATION_NONE, ISOLATION_PROCESS, ISOLATION_FILES, ISOLATION_USER };
 #define ISOLATION_CHOICES "none|process|files|user" /* in the order of the enum */
-enum { ISOLATION_NAME = 8 };                        /* bytes of the longest name, with its end */
+enum { ISOLATION_NAME = 8 };                        /* bytes of the longest name, with the NUL */
 
-/* What an agent requires for codecs that are not its own built-in ones, unless it is told otherwise. */
+/* The level that an agent requires by default for codecs that are not its built-in ones. */
 #define ISOLATION_DEFAULT ISOLATION_FILES
 
 const char *isolation_name(enum isolation level);

@@ -1,6 +1,6 @@
-/* machine -- what of this machine, and of the limits of this process, decides whether jobs run here: memory,
- * load, and the settings of the kernel. An agent reports it (docs/protocol.md, GET /v1/agent), and
- * `job_submit doctor` looks at it. */
+/* machine -- the properties of a machine, and limits of a process on it, on which it depends whether jobs run
+ * there: memory, load, and settings of the kernel. An agent reports them (docs/protocol.md, GET /v1/agent),
+ * and `job_submit doctor` checks them. */
 #ifndef PSGD_MACHINE_H
 #define PSGD_MACHINE_H
 
@@ -19,10 +19,10 @@ struct machine {
     double has_compiler;  /* 1: $PATH has `cc` */
 };
 
-void machine_look(struct machine *m);
+void machine_look(struct machine *m); /* of this machine and process */
 /* {"system":..., KEY: number or null}; INFINITY is -1. NULL without memory. */
 json_t *machine_json(const struct machine *m);
-/* Reads what an agent reports: a key that it lacks, or that is no number, is NAN. */
+/* Reads the report of an agent. A key that is missing, or is not a number, is NAN. */
 void machine_parse(struct machine *m, const json_t *doc);
 
 #endif

@@ -1,5 +1,6 @@
-/* path_cost -- what one exchange of a path takes between machines: messages one after the other, and bytes
- * through the busiest machine's link, each way. Formulas of the algorithms in allreduce_kinds.h. */
+/* path_cost -- the cost of one exchange on a path, between machines: the number of messages that are sent one
+ * after the other, and the bytes through the link of the busiest machine, each way. allreduce_kinds.h has the
+ * sources of the formulas. */
 #ifndef PSGD_PATH_COST_H
 #define PSGD_PATH_COST_H
 
@@ -18,15 +19,15 @@ struct path_cost {
     double bytes;
 };
 
-/* Of workers with a machine each. */
+/* The cost if each worker has its own machine. */
 struct path_cost path_cost_direct(int n_workers, double bytes);
 struct path_cost path_cost_circulant(int n_workers, double bytes);
-/* Of the path's all-reduce, with the algorithm that is quicker; of gather; {0} of servers. */
+/* The cost of the path's all-reduce, by the faster algorithm, or of gather. {0} for servers. */
 struct path_cost path_cost(enum combine_path_kind kind, const struct path_layout *l);
 
-/* Time in bytes that a link transfers meanwhile (Thakur et al. 2005, section 3): a message takes a latency.
- * Only the product of latency and bandwidth matters: 12 to 25 kB from 10 Mbit/s and 20 ms to 10 Gbit/s and
- * 20 us. 16 KiB are assumed. */
+/* Returns the time of an exchange, in bytes that a link transfers in that time (Thakur et al. 2005, section
+ * 3). A message takes as long as the product of latency and bandwidth in bytes: 12 to 25 kB from 10 Mbit/s
+ * and 20 ms to 10 Gbit/s and 20 us. 16 KiB are assumed. */
 double path_cost_time(struct path_cost c);
 
 #endif

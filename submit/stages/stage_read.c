@@ -104,7 +104,7 @@ static int read_workers(struct submission *s, const struct codec_facts *worker, 
 static int make_manifest(struct codec_blobs *b, json_t *facts, const struct codec_look *l, struct err *e)
 {
     bool is_executor = l->facts.is_executor;
-    struct codec_manifest m = {.executor = is_executor, .abi = is_executor ? EXECUTOR_ABI : CODEC_ABI};
+    struct codec_manifest m = {.is_executor = is_executor, .abi = is_executor ? EXECUTOR_ABI : CODEC_ABI};
     struct elf_kind kind;
     json_t *doc;
     char *line;

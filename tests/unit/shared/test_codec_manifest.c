@@ -60,12 +60,12 @@ TEST(an_invalid_manifest_is_refused_with_the_position)
 TEST(an_executor_is_compared_with_the_version_of_executor_h)
 {
     struct codec_manifest m = {
-        .name = "hello", .executor = true, .abi = EXECUTOR_ABI, .architecture = "x86-64", .sha256 = HEX_A};
+        .name = "hello", .is_executor = true, .abi = EXECUTOR_ABI, .architecture = "x86-64", .sha256 = HEX_A};
     struct codec_manifest back;
     json_t *doc = codec_manifest_json(&m);
 
     assert_ok(codec_manifest_parse(&back, doc, &e));
-    assert_true(back.executor);
+    assert_true(back.is_executor);
     json_object_set_new(doc, "abi", json_integer(CODEC_ABI + EXECUTOR_ABI));
     assert_int_equal(codec_manifest_parse(&back, doc, &e), ERR_CONFIG);
     assert_error_has("executor hello is built against executor.h with ABI ");
