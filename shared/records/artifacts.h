@@ -1,6 +1,6 @@
-/* artifacts -- the files that a node of a job leaves. One table (artifacts.c) has the name of each on the
- * node and in the results, whether workers, servers or both write it, and its content. The runner writes and
- * the agent serves no other files; job_submit collects them in the order of the table. */
+/* artifacts -- the files that a node of a job leaves. One table (artifacts.c) has the name of each file on
+ * the node and in the results, the kinds of node that write it, and its content. The runner writes, and the
+ * agent serves, no other files; job_submit collects them in the order of the table. */
 #ifndef PSGD_ARTIFACTS_H
 #define PSGD_ARTIFACTS_H
 
@@ -26,7 +26,7 @@ enum artifact_id {
 };
 #undef RECORD_FILE
 
-/* How job_submit makes results of it. */
+/* What job_submit makes of the file in the results. */
 enum artifact_kind {
     ARTIFACT_IS_RECORDS,    /* all nodes' rows in one file; an optional one only if a node has it */
     ARTIFACT_IS_LOG,        /* one file per node */
@@ -41,13 +41,13 @@ enum artifact_kind {
 
 enum artifact_flags {
     OF_SERVERS = 1,         /* servers have it too */
-    NEEDED = 2,             /* missing after a success, it makes the results incomplete */
-    ONE_IS_ENOUGH = 4,      /* the same on all workers; their SHA-256 are in their lists */
+    NEEDED = 2,             /* results are incomplete if it is missing after a success */
+    ONE_IS_ENOUGH = 4,      /* all workers have the same one, as the SHA-256 in their lists of files show */
     ONLY_IF_ASKED = 8,      /* with --trace */
     ONLY_IF_FAILED = 16,    /* useless after a success */
-    END_IS_ENOUGH = 32,     /* only the end is fetched of one longer than `max` */
-    OF_EXECUTORS = 64,      /* nodes that run an executor have it too, ... */
-    ONLY_OF_EXECUTORS = 128 /* ... or only they */
+    END_IS_ENOUGH = 32,     /* if it is longer than `max`, only its end is fetched */
+    OF_EXECUTORS = 64,      /* nodes that run an executor have it too */
+    ONLY_OF_EXECUTORS = 128 /* only nodes that run an executor have it */
 };
 
 struct artifact {
@@ -57,21 +57,23 @@ struct artifact {
     unsigned flags;
     uint64_t max;                        /* limit in bytes; 0: the size of a model */
     const struct record_column *columns; /* of records */
-    const char *help;                    /* for README.txt; NULL: that of an earlier one includes it */
+    const char *help;                    /* for README.txt; NULL: the help of an earlier file includes it */
 };
 
 extern const struct artifact artifacts[N_ARTIFACTS];
 
-/* What a node writes its model to while it runs, when it is asked for it: a temporary name (file_temporary),
- * as the file goes with the process. Not an artifact: it is no result. */
+/* The file of a snapshot: a running node writes its model to it on request. It has a temporary name
+ * (file_temporary), so that it is removed after the process has ended. It is not an artifact, because it is
+ * not a result. */
 #define SNAPSHOT_NAME "now.safetensors"
 
 /* The name on the node. */
 const char *artifact_name(enum artifact_id a);
-/* Of records: the names of all columns, and their number; the index of one of them. */
+/* Writes the names of the columns of a file of records. Returns their number. */
 size_t artifact_columns(const char *names[RECORD_COLUMNS_MAX], const struct artifact *a);
+/* Returns the index of the column of that name, which must exist. */
 size_t artifact_column(const struct artifact *a, const char *name);
-/* Does such a node have it? */
+/* Whether a node of that kind has the file. */
 bool artifact_is_of(const struct artifact *a, bool is_server, bool is_executor);
 
 #endif

@@ -42,8 +42,8 @@ struct record_column {
       "if servers update (ps)") \
     C(row, compute_s, SPAN, "local work: batch, forward, backward, checks, this file") \
     C(row, encode_s, SPAN, "the codec writing its messages") \
-    C(row, send_s, SPAN, "passing them to the network") \
-    C(row, wait_s, SPAN, "waiting for other nodes, the network at work meanwhile") \
+    C(row, send_s, SPAN, "passing its messages to the network") \
+    C(row, wait_s, SPAN, "waiting for other nodes, while the network sends and receives") \
     C(row, decode_s, SPAN, "the codec reading received messages") \
     C(row, raw_bytes, U64, "sent in this step, before compression and headers") \
     C(row, sent_bytes, U64, "passed to other nodes, by connections or through shared memory") \
@@ -52,10 +52,10 @@ struct record_column {
 
 #define RECORD_EVAL_COLUMNS(C, row) \
     C(row, time_s, SECONDS, "since training began on this node") \
-    C(row, node, INT, "which one evaluated") \
-    C(row, epoch, INT, "after it, or at a step within it that a codec asked for; from 1") \
-    C(row, step, U64, "after it") \
-    C(row, samples, U64, "of training, seen by this node so far") \
+    C(row, node, INT, "the node that evaluated") \
+    C(row, epoch, INT, "the epoch of that step, from 1") \
+    C(row, step, U64, "the last step before the evaluation") \
+    C(row, samples, U64, "training samples seen by this node so far") \
     C(row, loss, FLOAT, "mean over the test set") \
     C(row, accuracy, FLOAT, "over the test set, 0 to 1; empty where there are targets, not labels") \
     C(row, sent_bytes_total, U64, "so far") \
@@ -63,38 +63,39 @@ struct record_column {
 
 #define RECORD_COMM_COLUMNS(C, row) \
     C(row, time_s, SECONDS, "since training began on this node, at the end of the round") \
-    C(row, round, U64, "from 1; of a rule that acts on events each step, and what came after the last one") \
-    C(row, node, INT, "that recorded it") \
+    C(row, round, U64, \
+      "from 1; a rule that acts on events has a round per step, and one for what follows the last step") \
+    C(row, node, INT, "the node that recorded the row") \
     C(row, peer, INT, "the other node") \
     C(row, direction, TEXT, "sent or received") \
     C(row, messages, U64, "") \
     C(row, raw_bytes, U64, "before compression and headers") \
-    C(row, wire_bytes, U64, "with them") \
-    C(row, encode_s, SECONDS, "sent: the codec writing them") \
-    C(row, transfer_s, SECONDS, "sent: passing them to the network; received: waiting for them")
+    C(row, wire_bytes, U64, "after compression, with frame headers") \
+    C(row, encode_s, SECONDS, "sent: the codec writing the messages") \
+    C(row, transfer_s, SECONDS, "sent: passing the messages to the network; received: waiting for them")
 
 #define RECORD_METRIC_COLUMNS(C, row) \
     C(row, time_s, SECONDS, "since training began on this node") \
-    C(row, node, INT, "which one evaluated") \
-    C(row, epoch, INT, "after it, from 1") \
-    C(row, step, U64, "after it") \
-    C(row, metric, TEXT, "as the model's document names it") \
+    C(row, node, INT, "the node that evaluated") \
+    C(row, epoch, INT, "the epoch of that step, from 1") \
+    C(row, step, U64, "the last step before the evaluation") \
+    C(row, metric, TEXT, "name of the metric in the model's document") \
     C(row, value, FLOAT, "over the test set; empty if the test set does not define it")
 
 #define RECORD_CONFUSION_COLUMNS(C, row) \
-    C(row, node, INT, "which one evaluated") \
-    C(row, epoch, INT, "after it, from 1") \
-    C(row, step, U64, "after it") \
-    C(row, label, INT, "of the test samples counted") \
+    C(row, node, INT, "the node that evaluated") \
+    C(row, epoch, INT, "the epoch of that step, from 1") \
+    C(row, step, U64, "the last step before the evaluation") \
+    C(row, label, INT, "label of the counted test samples") \
     C(row, predicted, INT, "the class that the model predicts") \
-    C(row, count, U64, "of such samples; pairs without samples have no row")
+    C(row, count, U64, "number of these samples; pairs without samples have no row")
 
 #define RECORD_CODEC_COLUMNS(C, row) \
     C(row, time_s, SECONDS, "since training began on this node") \
-    C(row, node, INT, "of the codec") \
-    C(row, step, U64, "done by this node; a server takes none") \
-    C(row, round, U64, "closed so far") \
-    C(row, name, TEXT, "of the value, chosen by the codec") \
+    C(row, node, INT, "the node of the codec") \
+    C(row, step, U64, "steps done by this node; 0 on a server") \
+    C(row, round, U64, "rounds closed so far") \
+    C(row, name, TEXT, "name of the value, chosen by the codec") \
     C(row, value, FLOAT, "")
 
 /* All files: FILE(ID, name, struct, columns, flags, max, help): ARTIFACT_ID, and the fields of struct

@@ -169,7 +169,7 @@ static int parse_offsets(struct tensor_view *t, const json_t *v, const struct te
                        "/%s/data_offsets: %zu to %zu are not within the file's %zu bytes of data", t->name,
                        begin, end, src->data_len);
     if (end - begin != tensor_bytes(t))
-        return err_set(e, ERR_CONFIG, "/%s: its shape needs %zu bytes, its offsets hold %zu", t->name,
+        return err_set(e, ERR_CONFIG, "/%s: its shape needs %zu bytes, its offsets span %zu", t->name,
                        tensor_bytes(t), end - begin);
     if ((src->data_at + begin) % types[t->type].size != 0)
         return err_set(e, ERR_CONFIG, "/%s: begins at byte %zu of the file, which is not aligned for %s",
@@ -215,7 +215,7 @@ static int check_meta(const json_t *meta, struct err *e)
     return 0;
 }
 
-/* By offset; empty tensors before others at the same offset, and among themselves by name. */
+/* By offset; at the same offset empty tensors come before others, in the order of their names. */
 static int by_place(const void *a, const void *b)
 {
     const struct tensor_view *s = a;
@@ -290,8 +290,8 @@ static int parse_header(json_t **out, struct tensor_source *src, const unsigned 
         return err_set(e, ERR_CONFIG, "not a safetensors file: at least %d bytes expected, %zu found", PREFIX,
                        len);
     if (n > HEADER_MAX)
-        return err_set(e, ERR_CONFIG, "not a safetensors file: its first %d bytes are no header's length",
-                       PREFIX);
+        return err_set(e, ERR_CONFIG,
+                       "not a safetensors file: its first %d bytes are not the length of a header", PREFIX);
     if (n > len - PREFIX)
         return err_set(e, ERR_CONFIG,
                        "not a safetensors file, or truncated: a header of %llu bytes expected, %zu found",
@@ -349,7 +349,8 @@ int tensor_file_open(struct tensor_file *f, const char *path, struct err *e)
     return 0;
 }
 
-/* The header's length, then the header. What the file does not have stays 0, which the parser refuses. */
+/* Reads the header's length, then the header. Bytes that the file does not have are 0, which the parser
+ * refuses. */
 static bool read_header(unsigned char *to, int fd, size_t len)
 {
     uint64_t n;
@@ -364,7 +365,7 @@ static bool read_header(unsigned char *to, int fd, size_t len)
 
 int tensor_file_read_header(struct tensor_file *f, int fd, size_t len, const char *what, struct err *e)
 {
-    /* Addresses for the whole file, and memory for the part that is written here. */
+    /* Addresses for the whole file; memory only for the header, which is written below. */
     void *map = mmap(NULL, len ? len : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                      -1, 0);
 

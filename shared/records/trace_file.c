@@ -66,7 +66,7 @@ int trace_file_parse(struct trace_head *h, const struct trace_record **records, 
     memcpy(h, bytes, sizeof *h);
     h->clock_id[sizeof h->clock_id - 1] = '\0';
     if (h->node != node)
-        return err_set(e, ERR_PROTOCOL, "it is of node %d", h->node);
+        return err_set(e, ERR_PROTOCOL, "it is the trace of node %d", h->node);
     if (h->n_dropped > count_max)
         return err_set(e, ERR_PROTOCOL, "its count of dropped records is impossible");
     count = (len - sizeof *h) / sizeof *r;

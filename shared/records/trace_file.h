@@ -1,4 +1,4 @@
-/* trace_file -- trace.bin, a node's record of its time for `job_submit --trace`: a head, then one record of
+/* trace_file -- trace.bin, the times of a node's work for `job_submit --trace`: a head, then a record of
  * fixed size for each span or message, in the order of their ends. Little-endian. Times are nanoseconds of
  * the machine's CLOCK_MONOTONIC. */
 #ifndef PSGD_TRACE_FILE_H
@@ -11,7 +11,7 @@
 #include "shared/job/comm.h"
 
 enum {
-    TRACE_RECORDS_MAX = 1 << 18, /* of a node: 10 MiB; later ones are counted and dropped */
+    TRACE_RECORDS_MAX = 1 << 18, /* of a node: 10 MiB; later records are counted and dropped */
     TRACE_CLOCK_ID = 44,
     TRACE_HEAD_BYTES = 64,
     TRACE_RECORD_BYTES = 40
@@ -23,7 +23,7 @@ enum trace_kind { TRACE_STEP = N_PHASES, TRACE_SENT, TRACE_RECEIVED, N_TRACE_KIN
 struct trace_head {
     char magic[8]; /* "PSGDTRC1" */
     int32_t node;
-    char clock_id[TRACE_CLOCK_ID]; /* nodes with the same one share a clock; "": unknown */
+    char clock_id[TRACE_CLOCK_ID]; /* nodes with the same identifier share a clock; "": unknown */
     uint64_t n_dropped;
 };
 _Static_assert(sizeof(struct trace_head) == TRACE_HEAD_BYTES, "the layout of the file");

@@ -231,7 +231,7 @@ TEST(an_inconsistent_header_is_refused)
         {"{" T("a", "U8", "[1,1,1,1,1,1,1,1,1]", "[0, 1]") "}", 1, "/a/shape: not an array of at most 8"},
         {"{" T("a", "F32", "[4294967296, 4294967296]", "[0, 0]") "}", 0, "more bytes than memory can have"},
         {"{" T("a", "F32", "[4611686018427387904]", "[0, 0]") "}", 0, "more bytes than memory can have"},
-        {"{" T("a", "F32", "[1]", "[0, 8]") "}", 8, "its shape needs 4 bytes, its offsets hold 8"},
+        {"{" T("a", "F32", "[1]", "[0, 8]") "}", 8, "its shape needs 4 bytes, its offsets span 8"},
         {"{" T("a", "F32", "[1]", "[0, 4]") "}", 3, "are not within the file's 3 bytes"},
         {"{" T("a", "F32", "[1]", "[4, 0]") "}", 8, "are not within"},
         {"{" T("a", "F32", "[1]", "[0]") "}", 4, "not two offsets"},
@@ -292,7 +292,7 @@ TEST(a_missing_empty_or_special_file_is_refused)
     assert_error_has("at least 8 bytes expected, 0 found");
     assert_ok(file_write(path, "index,label\n", 12, 0600, &e));
     assert_int_equal(tensor_file_open(&f, path, &e), ERR_CONFIG);
-    assert_error_has("not a safetensors file: its first 8 bytes are no header's length");
+    assert_error_has("not a safetensors file: its first 8 bytes are not the length of a header");
     unit_remove(dir);
 }
 
