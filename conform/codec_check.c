@@ -11,8 +11,8 @@
 
 #include "conform/check.h"
 #include "nn/kernels/blas.h"
+#include "shared/base/compiler.h"
 #include "shared/base/helper.h"
-#include "shared/base/sanitized.h"
 
 enum { MEMORY_MAX = 2000000000, N_LOCAL = 6 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "nn/kernels/lanes.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 enum { TOGETHER = 4, COLUMNS = 64 }; /* rows, columns processed per read of a reflector */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "nn/kernels/vecmath.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 enum {
     /* Outputs whose exponentials are computed in one loop: single rows are often shorter than a vector. */

@@ -9,7 +9,7 @@
 #include "nn/kernels/blas.h"
 #include "nn/kernels/zeros.h"
 #include "nn/layers/layer.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 #include "shared/base/memory.h"
 #include "shared/base/rng.h"
 #include "shared/records/weights.h"

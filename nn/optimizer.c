@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "nn/kernels/zeros.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 #include "shared/base/number.h"
 
 /* Vectors are processed in chunks that stay in the first-level cache, so that the gradient is read from

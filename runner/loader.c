@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 #include "shared/base/memory.h"
 #include "shared/base/rng.h"
 #include "shared/job/partition.h"

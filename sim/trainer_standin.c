@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 #include "shared/base/rng.h"
 #include "sim/trainer.h"
 

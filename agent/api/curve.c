@@ -14,8 +14,8 @@
 
 #include "agent/api/etag.h"
 #include "shared/base/clock.h"
+#include "shared/base/compiler.h"
 #include "shared/base/file.h"
-#include "shared/base/sanitized.h"
 #include "shared/records/artifacts.h"
 
 enum { OUT_MAX_BYTES = 64 << 20, CPU_S = 30, BACKGROUND = 10 };

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "shared/base/compat.h"
+#include "shared/base/compiler.h"
 #include "shared/base/file.h"
 #include "shared/base/process.h"
-#include "shared/base/sanitized.h"
 #include "shared/records/artifacts.h"
 
 enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5 };

@@ -26,7 +26,7 @@ enum { SUMS = 8 };
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t int_lanes __attribute__((vector_size(LANES * sizeof(int32_t)))); /* a comparison's: 0 or -1 */
 
-/* Functions that take or return vectors have another calling convention in each clone (fast.h). Hence
+/* Functions that take or return vectors have another calling convention in each clone (compiler.h). Hence
  * macros, and inlined functions that take the vectors' addresses. */
 #define INLINE              static inline __attribute__((always_inline))
 #define LANES_READ(v, from) memcpy(&(v), (from), sizeof(v))

@@ -8,7 +8,7 @@
 #include "nn/kernels/lanes.h"
 #include "nn/kernels/narrow.h"
 #include "nn/kernels/onednn.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 /* On other processors than x86-64, oneDNN's products are loops in C++, and OpenBLAS' are assembly. */
 static bool has_onednn(void)

@@ -1,7 +1,7 @@
 #include "nn/kernels/transpose.h"
 
 #include "nn/kernels/lanes.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 #ifndef FOUR_LANES
 /* to (LANES, LANES) = transpose of from: exchanges neighbors, then pairs, then halves. */

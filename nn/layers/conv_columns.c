@@ -10,7 +10,7 @@
 
 #include "nn/kernels/matmul.h"
 #include "nn/layers/conv.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 enum { COLUMNS = 1 << 15 }; /* floats of work, unless one pixel's window is larger */
 

@@ -8,7 +8,7 @@
 
 #include "nn/kernels/lanes.h"
 #include "nn/layers/conv.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 enum { BLOCK = 2 * SUMS, PARTS = BLOCK / LANES, GROUP = 4, CHANNELS = 4, FILTERS = 16, WINDOW = 16 };
 

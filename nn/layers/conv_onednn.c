@@ -9,7 +9,7 @@
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/onednn.h"
 #include "nn/kernels/onednn_api.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 /* One sample per call: its images stay in the second-level cache, channels last is then as fast as oneDNN's
  * blocked layouts (a whole batch at a time is a third slower), and a batch may have any size. Only the

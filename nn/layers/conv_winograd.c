@@ -17,7 +17,7 @@
 #include "nn/kernels/lanes.h"
 #include "nn/kernels/matmul.h"
 #include "nn/layers/conv.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 enum {
     WINDOW = 3,

@@ -4,7 +4,7 @@
 
 #include "nn/kernels/vecmath.h"
 #include "nn/layers/layer.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 static size_t activation_count(const struct layer *l, const struct pass *p)
 {

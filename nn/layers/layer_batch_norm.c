@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "nn/layers/layer.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 enum { GAIN, BIAS, MEAN, VAR };
 enum { WIDE = 64, BLOCK = 4096 }; /* values: least of a row; about that of a block */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "nn/layers/layer.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 #include "shared/base/rng.h"
 
 enum { DRAWN = 256 }; /* values at once */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "nn/layers/layer.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 static void embedding_forward(const struct layer *l, const float *x, const struct pass *p)
 {

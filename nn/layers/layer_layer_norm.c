@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "nn/layers/layer.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 enum { GAIN, BIAS };
 enum { LANES = 16 }; /* of a sum; the same number on every processor, for the same bits */

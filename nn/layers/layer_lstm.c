@@ -26,7 +26,7 @@
 #include "nn/kernels/vecmath.h"
 #include "nn/layers/layer.h"
 #include "nn/layers/packed.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 enum { WEIGHT, RECURRENT, BIAS };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "nn/layers/layer.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 /* At most `time`: a reshape before this layer may have left fewer steps than tokens. */
 static size_t steps_of(const struct layer *l, const struct pass *p, int i)

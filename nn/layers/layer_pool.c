@@ -7,7 +7,7 @@
 
 #include "nn/kernels/lanes.h"
 #include "nn/layers/layer.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 /* The part of the image that a window covers. */
 struct covered {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 size_t packed_rows(int max_batch, int time)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "nn/kernels/lanes.h"
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 
 enum {
     AT_ONCE = 4 * LANES, /* four independent sums hide the latency of an addition */

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shared/base/sanitized.h"
+#include "shared/base/compiler.h"
 
 enum { THREADS = 64, THREADS_PER_PROCESSOR = 4 };
 enum { FIRST_ID = 0x70000000 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/base/fast.h"
+#include "shared/base/compiler.h"
 #include "shared/base/rng.h"
 #include "submit/data/data_formats.h"
 #include "submit/data/data_sets.h"

@@ -16,10 +16,10 @@
 
 #include <cmocka.h>
 
+#include "shared/base/compiler.h" /* tests too slow under a sanitizer ask it */
 #include "shared/base/err.h"
 #include "shared/base/file.h"
 #include "shared/base/rng.h"
-#include "shared/base/sanitized.h" /* tests too slow under a sanitizer ask it */
 
 /* A test; its time limit is set by unit_begin. */
 #define TEST(name)                                                                                           \

@@ -7,8 +7,8 @@
 #include "nn/kernels/cpu.h"
 #include "nn/kernels/narrow.h"
 #include "nn/kernels/onednn.h"
+#include "shared/base/compiler.h"
 #include "shared/base/rng.h"
-#include "shared/base/sanitized.h"
 #include "tests/unit/unit.h"
 
 /* |c - naive| <= (k + 1) 2^-24 (sum |a b| + |c|): k + 1 floats are added in some order, each addition

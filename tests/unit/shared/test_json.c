@@ -2,8 +2,8 @@
 
 #include <math.h>
 
+#include "shared/base/compiler.h"
 #include "shared/base/rng.h"
-#include "shared/base/sanitized.h"
 #include "shared/base/utf8.h"
 #include "tests/unit/unit.h"
 
