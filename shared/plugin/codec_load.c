@@ -178,9 +178,9 @@ unsigned codec_limits(const struct codec_plugin *p)
 int codec_check_limits(const char *name, unsigned limits, const struct codec_job *job, struct err *e)
 {
     if ((limits & CODEC_NO_ON_LOST) && job->goes_on) {
-        err_set(e, ERR_CODEC, "codec %s has no on_lost(): it cannot continue without lost nodes", name);
-        return err_hint(e,
-                        "Leave --on-node-loss continue out, or take a rule of rounds, as plain and fedavg.");
+        err_set(e, ERR_CODEC, "codec %s has no on_lost(): it cannot continue after a node is lost", name);
+        return err_hint(
+            e, "Leave --on-node-loss continue out, or take a rule of rounds, such as plain or fedavg.");
     }
     if ((limits & CODEC_WHOLE_GRADIENTS) && job->n_blocks != job->n_workers)
         return err_set(
@@ -191,7 +191,7 @@ int codec_check_limits(const char *name, unsigned limits, const struct codec_job
         return err_set(e, ERR_CODEC, "codec %s is for workers only; leave the parameter servers out", name);
     if ((limits & CODEC_NO_ASGD) && !job->is_sync)
         return err_set(e, ERR_CODEC,
-                       "codec %s needs a message from every worker it works with; it does not support asgd",
+                       "codec %s needs the message of every worker in an exchange; it does not support asgd",
                        name);
     if ((limits & CODEC_NO_SSGD) && job->is_sync) {
         err_set(e, ERR_CODEC, "codec %s is asynchronous; it does not support ssgd", name);
@@ -210,11 +210,11 @@ int codec_check_limits(const char *name, unsigned limits, const struct codec_job
     }
     if (job->n_servers > 1 && job->clips &&
         ((limits & CODEC_CLIPS_A_RANGE) || ((limits & CODEC_CLIPS_A_RANGE_IN_ASGD) && !job->is_sync))) {
-        err_set(
-            e, ERR_CODEC,
-            "codec %s makes each update on %d parameter servers at times of their own, from a part of the "
-            "gradient that each has made of a message: no node has the whole, whose norm --clip-norm limits",
-            name, job->n_servers);
+        err_set(e, ERR_CODEC,
+                "codec %s: each of the %d parameter servers updates its part of the model at its own time, "
+                "so no node "
+                "has the whole gradient, whose norm --clip-norm limits",
+                name, job->n_servers);
         return err_hint(e, "Take one server, or ps, whose workers send the norm of the whole gradient.");
     }
     if ((limits & CODEC_NO_REDUNDANCY) && job->redundancy > 1)

@@ -104,7 +104,7 @@ load lib
     no 'alpha: 7 is not between 0 and 1; it takes alpha (0 to 1' --codec easgd:alpha=7
     no 'no parameter "every"; it takes none' --codec plain:every=3
     no '--local-steps 5 and --codec fedavg:every=10 set the same parameter' --codec fedavg:every=10 --local-steps 5
-    no 'codec gossip needs a message from every worker it works with; it does not support asgd' --codec gossip --psgd asgd
+    no 'codec gossip needs the message of every worker in an exchange; it does not support asgd' --codec gossip --psgd asgd
     no 'it cannot use redundant blocks' --codec allreduce --redundancy 2 --node_count 2
     no 'updates the weights on parameter servers, and the job has none' --codec ps
     echo '{"PS": "127.0.0.1:2", "Worker": ["127.0.0.1:1"]}' >worker.json

@@ -324,7 +324,7 @@ C
     [[ "$output" == *"--path allreduce: the parameter server of worker.json takes no part in this job."* ]]
     write_workers 3 2
     local nodes=3
-    no "no node has the whole, whose norm --clip-norm limits" --codec dc_asgd --psgd asgd --clip-norm 1
+    no "no node has the whole gradient, whose norm --clip-norm limits" --codec dc_asgd --psgd asgd --clip-norm 1
 }
 
 # The simulator's weights are a job's, to the last bit.

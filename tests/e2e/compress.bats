@@ -60,7 +60,7 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     [ "$(jq -n "$(accuracy few) > $(accuracy all) - 0.02")" = true ]
     run "$SUBMIT" "${args[@]}" --psgd asgd -o x
     [ "$status" -eq 6 ]
-    [[ "$output" == *'codec doublesqueeze needs a message from every worker it works with; it does not support asgd'* ]]
+    [[ "$output" == *'codec doublesqueeze needs the message of every worker in an exchange; it does not support asgd'* ]]
 }
 
 # bats test_tags=long

@@ -91,7 +91,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     # Unsupported settings of a rule, reported as by the nodes.
     run validate_few --node_count 2 --codec dummy --on-node-loss continue
     [ "$status" -eq 6 ]
-    [[ "$output" == *"codec dummy has no on_lost(): it cannot continue without lost nodes"* ]]
+    [[ "$output" == *"codec dummy has no on_lost(): it cannot continue after a node is lost"* ]]
     run validate_few --node_count 2 --codec fedavg --on-node-loss continue
     [ "$status" -eq 0 ]
     "$SUBMIT" codecs new mine rounds

@@ -214,7 +214,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     [[ "$output" == *"(--overlap 1) need path allreduce or tree"*"hint: Take --overlap 0"* ]]
     run "$SUBMIT" --codec "$BUILD/tests/codecs/ping.so" --node_count 3 --on-node-loss continue -o no
     [ "$status" -eq 6 ]
-    [[ "$output" == *"cannot continue without lost nodes"*"hint: Leave --on-node-loss continue out"* ]]
+    [[ "$output" == *"cannot continue after a node is lost"*"hint: Leave --on-node-loss continue out"* ]]
     run "$SUBMIT" --codec allreduce --path allreduce --node_count 3 --on-node-loss continue -o no
     [ "$status" -eq 6 ]
     [[ "$output" == *"path allreduce waits for every worker, and --on-node-loss is continue"*"hint: Take --path gather, or servers."* ]]

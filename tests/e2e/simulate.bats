@@ -65,7 +65,7 @@ simulated() {
     [[ "$output" == *"--path servers: codec plain has no server side"*"hint: Leave --path out"* ]]
     run "$SUBMIT" "${job[@]}" --codec dc_asgd --psgd asgd --clip-norm 1
     [ "$status" -eq 6 ]
-    [[ "$output" == *"no node has the whole, whose norm --clip-norm limits"*"hint: Take one server, or ps"* ]]
+    [[ "$output" == *"no node has the whole gradient, whose norm --clip-norm limits"*"hint: Take one server, or ps"* ]]
 }
 
 @test "a simulation leaves the files of a job, with simulated times" {

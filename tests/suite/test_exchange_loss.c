@@ -142,7 +142,7 @@ TEST(an_event_rule_without_loss_callback_refuses_to_continue_after_losses)
     x.blocks = &c.blocks;
     x.params = c.nodes[0].params;
     assert_int_equal(exchange_new(&out, &x, &e), ERR_CODEC);
-    assert_error_has("cannot continue without lost nodes");
+    assert_error_has("cannot continue after a node is lost");
     cluster_close(&c);
 }
 

@@ -14,7 +14,7 @@ TEST(unsupported_jobs_are_refused_with_a_message)
         const char *why;
     } cases[] = {
         {{.codec = "gossip", .n_workers = 3, .is_asgd = true},
-         "codec gossip needs a message from every worker it works with; it does not support asgd"},
+         "codec gossip needs the message of every worker in an exchange; it does not support asgd"},
         {{.codec = "gossip", .n_workers = 3, .n_servers = 1},
          "codec gossip is for workers only; leave the parameter servers out"},
         {{.codec = "easgd", .n_workers = 3, .is_asgd = true}, "codec easgd needs parameter servers in asgd"},

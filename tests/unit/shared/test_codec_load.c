@@ -100,7 +100,7 @@ TEST(a_codec_without_ssgd_or_asgd_is_refused_in_such_a_job)
         {CODEC_NO_SSGD, true, "codec x is asynchronous; it does not support ssgd",
          "Take --parallel_sgd asgd."},
         {CODEC_NO_ASGD, false,
-         "codec x needs a message from every worker it works with; it does not support asgd", ""},
+         "codec x needs the message of every worker in an exchange; it does not support asgd", ""},
     };
 
     for (size_t i = 0; i < N_OF(refused); i++) {
@@ -130,7 +130,7 @@ TEST(several_servers_refuse_a_limit_of_the_norm_where_no_node_has_the_whole_grad
             assert_int_equal(codec_check_limits("x", CODEC_CLIPS_A_RANGE, &job, &e),
                              has_several ? ERR_CODEC : 0);
             if (has_several)
-                assert_error_has("no node has the whole, whose norm --clip-norm limits");
+                assert_error_has("no node has the whole gradient, whose norm --clip-norm limits");
             assert_int_equal(codec_check_limits("x", CODEC_CLIPS_A_RANGE_IN_ASGD, &job, &e),
                              has_several && !is_sync ? ERR_CODEC : 0);
         }
