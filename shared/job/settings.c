@@ -131,9 +131,10 @@ static int shared_blocks(struct blocks *b, const struct settings *s, struct err 
                        "/feed: all workers have all samples; leave --redundancy, --block_assignment and "
                        "--block-ratio out");
     if (s->sync != SYNC_ASGD)
-        return err_set(e, ERR_CONFIG,
-                       "/feed: workers that are given mini-batches as they ask for them make unequal numbers "
-                       "of steps; that is for --parallel_sgd asgd");
+        return err_set(
+            e, ERR_CONFIG,
+            "/feed: workers that share the mini-batches make unequal numbers of steps; that is for "
+            "--parallel_sgd asgd");
     if (s->checkpoint_every > 0 || s->starts_from == STARTS_FROM_CHECKPOINT)
         return err_set(e, ERR_CONFIG, "/feed: a job with shared mini-batches writes no checkpoints");
     return blocks_init_shared(b, s->node_count, e);
@@ -154,8 +155,7 @@ int settings_blocks(struct blocks *b, const struct settings *s, struct err *e)
     if (s->block_assignment != BLOCKS_IID)
         return err_set(
             e, ERR_CONFIG,
-            "/block_ratio: it says which worker holds which block, and so does --block_assignment; "
-            "leave one of them out");
+            "/block_ratio: --block_assignment assigns the blocks to workers, too; leave one of the two out");
     return blocks_init_ratio(b, s->block_ratio, s->node_count, e) < 0 ? err_at(e, "/block_ratio") : 0;
 }
 

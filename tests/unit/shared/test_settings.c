@@ -97,7 +97,7 @@ TEST(errors_are_reported_with_their_path)
         {"{" REQUIRED ", \"block_ratio\": \"2,1,1,1\", \"redundancy\": 2}",
          "/block_ratio: each block has one holder"},
         {"{" REQUIRED ", \"block_ratio\": \"2,1,1,1\", \"block_assignment\": \"dup\"}",
-         "/block_ratio: it says which worker holds which block"},
+         "/block_ratio: --block_assignment assigns the blocks to workers, too"},
         {"{" REQUIRED ", \"redundancy\": 3, \"block_assignment\": \"dup\"}", "/block_assignment: dup needs"},
     };
 
