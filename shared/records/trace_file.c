@@ -5,21 +5,21 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "shared/base/process.h"
+
 static const char magic[8] = {'P', 'S', 'G', 'D', 'T', 'R', 'C', '1'};
 static const uint64_t ns_max = 1ull << 62, count_max = 1ull << 53;
 
-/* Reads a UUID, without its dashes; returns false if it is not available. */
+/* Writes the boot's UUID without its dashes. Returns false if it is not available. */
 static bool read_boot_id(char out[33])
 {
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+    char uuid[PROCESS_BOOT];
     size_t n = 0;
-    int c;
 
-    while (f && n < 32 && (c = fgetc(f)) != EOF)
-        if (c != '-')
-            out[n++] = (char)c;
-    if (f)
-        fclose(f);
+    process_boot(uuid);
+    for (const char *p = uuid; *p && n < 32; p++)
+        if (*p != '-')
+            out[n++] = *p;
     out[n] = '\0';
     return n == 32 && strspn(out, "0123456789abcdef") == 32;
 }
