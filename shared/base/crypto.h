@@ -1,5 +1,5 @@
 /* crypto -- SHA-256, HMAC, HKDF, random bytes, comparison in constant time, the forms of digests as text, and
- * the proof that an agent knows a token. TLS itself: shared/http/tls_session.h, runner/mesh/tcp/tls.h. */
+ * the proof that an agent has a token. TLS itself: shared/http/tls_session.h, runner/mesh/tcp/tls.h. */
 #ifndef PSGD_CRYPTO_H
 #define PSGD_CRYPTO_H
 
@@ -39,9 +39,10 @@ bool is_base64url(const char *text);                                      /* 43 
 void random_bytes(void *out, size_t len);                                 /* for keys and tokens */
 bool equal_in_constant_time(const void *a, const void *b, size_t len);
 
-/* The proof that an agent knows a token, before a client sends the token to it (docs/protocol.md, section 1):
+/* The proof that an agent has a token, before a client sends the token to it (docs/protocol.md, section 1):
  * an HMAC, with the token's SHA-256 `digest` as key, of a nonce of the client and of the pin of the agent's
- * own key. A program that relays the proof gains nothing: the client then speaks to that key only. */
+ * own key. A program that relays the proof gains nothing: the client then talks only to the owner of that
+ * key. */
 enum {
     PROOF_KEY = 9,       /* 8 hexadecimal digits, and the NUL */
     PROOF_TOKEN_MIN = 32 /* characters of a token: a short one could be guessed from its proof */

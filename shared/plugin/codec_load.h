@@ -25,7 +25,7 @@ struct codec_library {
 #define CODEC_ABI_CHANGES                                                                                    \
     "ABI 11 moved all but combinations to codec_events.h, which a source includes that does more than "      \
     "combine, or sets .compression, .result, .cost or .sends: these fields, .round and .events go into "     \
-    ".more = CODEC_MORE(...), c->node, c->step and what else a node knows of the job are c->run->node, "     \
+    ".more = CODEC_MORE(...), c->node, c->step and the other facts of the job are c->run->node, "            \
     "c->run->step, and c->host->NAME(c, ...) is codec_NAME(c, ...)"
 
 /* The greatest values of codec.h's enumerations, by which tables are indexed; larger ones are invalid. */

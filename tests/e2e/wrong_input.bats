@@ -287,7 +287,7 @@ while True:
     [[ "$output" == *"this psgd has ABI 11"* ]]
     [[ "$output" == *"ABI 11 moved all but combinations to codec_events.h"* ]]
     printf '#include "codec.h"\nint n(struct codec *c)\n{\n    return c->node;\n}\n' >old.c
-    refused 6 "what else a node knows of the job are c->run->node" --codec old.c --node_count 2
+    refused 6 "the other facts of the job are c->run->node" --codec old.c --node_count 2
 }
 
 @test "a shared object that is no codec" {
