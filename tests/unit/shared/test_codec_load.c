@@ -151,7 +151,7 @@ TEST(an_executor_is_loaded_with_its_name_and_function)
     codec_library_close(&l);
 }
 
-TEST(a_codec_is_no_executor_and_an_executor_no_codec_and_the_hint_says_how_it_is_run)
+TEST(a_codec_in_place_of_an_executor_is_refused_and_vice_versa_with_the_command_to_run_it)
 {
     struct codec_library l;
     struct err e = {0};
@@ -179,7 +179,8 @@ int main(void)
         cmocka_unit_test(an_excessive_state_is_refused),
         cmocka_unit_test(a_codec_without_ssgd_or_asgd_is_refused_in_such_a_job),
         cmocka_unit_test(an_executor_is_loaded_with_its_name_and_function),
-        cmocka_unit_test(a_codec_is_no_executor_and_an_executor_no_codec_and_the_hint_says_how_it_is_run),
+        cmocka_unit_test(
+            a_codec_in_place_of_an_executor_is_refused_and_vice_versa_with_the_command_to_run_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -406,7 +406,7 @@ TEST(numbers_are_those_of_strtod_to_the_bit)
     }
 }
 
-TEST(what_is_no_number_is_missing)
+TEST(a_cell_that_is_not_a_number_is_missing)
 {
     static const char *const texts[] = {
         "",    "-",  "e5",    "1e",
@@ -436,7 +436,7 @@ int main(void)
         cmocka_unit_test(too_many_columns_and_too_long_a_row_are_refused),
         cmocka_unit_test(a_file_of_many_chunks_has_every_row_once),
         cmocka_unit_test(numbers_are_those_of_strtod_to_the_bit),
-        cmocka_unit_test(what_is_no_number_is_missing),
+        cmocka_unit_test(a_cell_that_is_not_a_number_is_missing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
