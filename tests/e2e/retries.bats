@@ -76,7 +76,7 @@ steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sor
     [[ "$output" == *succeeded* ]]
     run "$SUBMIT" fetch "$(jq -r .id out/run.json)" -o elsewhere
     [ "$status" -eq 0 ]
-    [[ "$output" == *"train.csv has no rows before step $(jq .facts.continues.step out/run.json): "*"/elsewhere/attempts/1/records/train.csv, with those of the attempt before, is missing."* ]]
+    [[ "$output" == *"train.csv has no rows before step $(jq .facts.continues.step out/run.json): "*"/elsewhere/attempts/1/records/train.csv, with the rows of the attempt before, is missing."* ]]
 }
 
 # bats test_tags=long
