@@ -63,7 +63,7 @@ states() { "$SUBMIT" agents --json | jq -r '.data.agents | map("\(.address) \(.s
     in_none "$(jq -r .token "$XDG_STATE_HOME"/psgd/joined/*.json | head -1)" printed
 }
 
-@test "an agent is drained before its machine is restarted: its job goes on, the next is refused until it is resumed" {
+@test "an agent is drained before its machine is restarted: its job continues, the next is refused until it is resumed" {
     start_agents 1
     local at=127.0.0.1:${PORTS[0]}
     long_job --codec plain --node_count 1 --detach -o long
@@ -96,7 +96,7 @@ write_joined() { # write_joined N...: these agents as workers
     for n; do address_of "$n"; done | jq -Rn '{Worker: [inputs]}' >worker.json
 }
 
-@test "an agent that was joined is known by its key at another address, and nothing is sent to others" {
+@test "a joined agent is recognized by its key at another address, and nothing is sent to other agents" {
     local n
     for n in 0 1; do
         start_joinable $n

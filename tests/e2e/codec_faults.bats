@@ -119,7 +119,7 @@ EOT
     within 60 no_runner
 }
 
-@test "of a codec that writes 100,000 event lines the agent takes a sample, and the job goes on" {
+@test "of a codec that writes 100,000 event lines the agent takes a sample, and the job continues" {
     start_agents 2
     local id
     "$SUBMIT" -q --codec "$BUILD/tests/codecs/flood.so" --node_count 2 --epochs 1 -o out
@@ -145,7 +145,7 @@ EOT
     serves_the_next_job
 }
 
-@test "a codec that hides memory from its limit ends its node only, and the failure states what it used" {
+@test "a codec that hides memory from its limit ends its node only, and the failure states the memory in use" {
     case $BUILD in */asan | */tsan) skip "there is no limit to memory in a sanitizer's build" ;; esac
     start_agent 0 --job-memory 1 --slots 2
     start_agent 1

@@ -336,7 +336,7 @@ fails() {
     [[ "$output" == *"its message is longer than 468 bytes, the room without .message_bytes: 64 + 4 n_params"* ]]
 }
 
-@test "timers and messages without an end, while no worker goes on, fail a check and a simulation" {
+@test "endless timers and messages without progress of a worker fail a check and a simulation" {
     local codec=$BUILD/tests/codecs/restless.so what place='but no worker has gone on from .* s of simulated time, in step [0-9]+; meanwhile'
     for what in flood now echo; do
         run "$SUBMIT" codecs test "$codec:what=$what" --check ends

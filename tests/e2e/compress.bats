@@ -6,7 +6,7 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
     jq '.nodes[0].comm.compression_ratio' "$1/run.json"
 }
 
-@test "one percent of the gradient, with error feedback, trains as well as all of it" {
+@test "one percent of the gradient, with error feedback, reaches the accuracy of the whole gradient" {
     start_agents 2
     "$SUBMIT" --codec plain --node_count 2 --epochs 2 --compress 'topk:ratio=0.01,ef=true|huffman' -o few
     "$SUBMIT" --codec plain --node_count 2 --epochs 2 -o all
@@ -21,7 +21,7 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
 }
 
 # bats test_tags=long
-@test "quantized differences of weights train nearly as well as the weights themselves" {
+@test "quantized differences of weights nearly reach the accuracy of whole weights" {
     start_agents 3
     write_workers 2 1
     args=(-q --node_count 2 --epochs 2 --local-steps 20)
@@ -92,7 +92,7 @@ ratio() { # ratio JOB: raw to sent bytes of node 0
 }
 
 # bats test_tags=long
-@test "a resumed job continues with what its workers had of the servers' parameters" {
+@test "a resumed job continues with its workers' copies of the servers' parameters" {
     start_agents 3
     local mode args
     for mode in 'ssgd 2' 'asgd 1'; do

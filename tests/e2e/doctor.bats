@@ -58,7 +58,7 @@ PYTHON
 
 has_engine() { api "$1" GET /v1/agent | jq -e .runner.engine; }
 
-@test "without worker.json this machine is looked at, and a list that is named must exist" {
+@test "without worker.json this machine is checked, and a list that is named must exist" {
     "$SUBMIT" doctor --json >doctor.json
     [ "$(jq '.data.nodes | length' doctor.json)" -eq 0 ]
     [ "$(jq -r '.data.here.findings[] | select(.check == "kernels").text' doctor.json | cut -c 1-26)" = \
@@ -157,7 +157,7 @@ start_tls_agent() {
     [[ "$(finding 0 reached)" == "error: node(0): agent 127.0.0.1:${PORTS[0]} has another key than the agent that ran here before"* ]]
 }
 
-@test "servers and spares are looked at, too, and a token that allows too little is an error" {
+@test "servers and spares are checked, too, and a token with too small a scope is an error" {
     start_agents 4
     jq -n --arg a "127.0.0.1:${PORTS[0]}" --arg b "127.0.0.1:${PORTS[1]}" --arg c "127.0.0.1:${PORTS[2]}" --arg d "127.0.0.1:${PORTS[3]}" \
         '{Worker: [$a, $b], PS: [$c], Spare: [$d], nodes: {($d): {token_file: "reader"}}}' >worker.json

@@ -82,7 +82,7 @@ each_deadly_act_ends_its_node() {
     nothing_has_happened
 }
 
-@test "root's agent: no act that is refused succeeds, and its job goes on" {
+@test "root's agent: no forbidden act succeeds, and its job continues" {
     [ "$(id -u)" -eq 0 ] || skip "this needs root"
     setup_hostile
     prepare_agent
@@ -90,7 +90,7 @@ each_deadly_act_ends_its_node() {
     [ "$(jq -r '.nodes[0].isolation' out-0/run.json)" = "$(isolation_here)" ]
 }
 
-@test "a user's agent: no act that is refused succeeds, and its job goes on" {
+@test "a user's agent: no forbidden act succeeds, and its job continues" {
     setup_hostile
     be_a_user
     prepare_agent

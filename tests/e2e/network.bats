@@ -370,7 +370,7 @@ plug() { "${NODE1[@]}" ip link set cable up; }
 }
 
 # bats test_tags=long
-@test "a node whose name comes to mean another address is reached again at that of the start" {
+@test "a node whose name gets another address is reached again at that of the start" {
     make_network
     printf '%s\n' "$NET.2 node-a" "$NET.3 node-b" >hosts
     use_names

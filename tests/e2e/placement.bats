@@ -24,7 +24,7 @@ simulate() {
 }
 
 # 1-bit messages have two means, which are those of a server's range.
-@test "a compressor with one scale for a range sees other ranges" {
+@test "a compressor with one scale for a range has other results with other ranges" {
     for placement in range round_robin; do
         simulate --codec binary --model softmax --servers 2 --placement $placement -o $placement
     done

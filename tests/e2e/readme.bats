@@ -44,7 +44,7 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     done
 }
 
-@test "docs/monitoring.md, its board and its rules name what an agent exports" {
+@test "docs/monitoring.md, its board and its rules name the metrics of an agent" {
     local name out
     ln -s "$BUILD" build
     PORTS=("$(free_port)")

@@ -52,7 +52,7 @@ lose() {
 weights() { tail -c 31400 "$1/model/final.safetensors"; }
 steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sort -n; } # steps_of NODE OUT
 
-@test "a lost machine is replaced by a spare: the job goes on from copied checkpoints, and ends with the same bits" {
+@test "a lost machine is replaced by a spare: the job continues from copied checkpoints, and ends with the same bits" {
     start_three
     slow_at_gate
     open_gate

@@ -34,10 +34,10 @@ kills() {
 }
 
 # bats test_tags=long
-@test "an agent is killed: what it acknowledged is there after its restart, and running jobs go on" { kills agent 5; }
+@test "an agent is killed: everything that it acknowledged is there after its restart, and running jobs continue" { kills agent 5; }
 
 # bats test_tags=long
-@test "an agent is killed at each write of its journal around the start: a job that runs on all nodes goes on" {
+@test "an agent is killed at each write of its journal around the start: a job that runs on all nodes continues" {
     PSGD_POINTS=$(printf 'fdatasync/journal.jsonl@after:%d ' 11 12 13 13 13 14) kills agent 6
 }
 
@@ -53,7 +53,7 @@ kills() {
 @test "a server is killed: its job is resumed to the same bits, and no file is left" { kills server 4; }
 
 # bats test_tags=long
-@test "the submitter is killed: its job goes on or ends, and no file or slot is left" { kills submitter 5; }
+@test "the submitter is killed: its job continues or ends, and no file or slot is left" { kills submitter 5; }
 
 # bats test_tags=long
 @test "the power fails: an agent that is started on the files that are left has everything that it acknowledged" {

@@ -12,7 +12,7 @@ start_sweep() {
 
 jobs() { "$SUBMIT" list --json | jq -r ".data.jobs[] | $1"; }
 
-@test "a sweep that was interrupted, then killed, in its first job goes on with that job" {
+@test "a sweep that was interrupted, then killed, in its first job continues with that job" {
     local pid first status
     start_sweep
     "${SWEEP[@]}" 2>log 3>&- &

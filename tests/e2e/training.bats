@@ -210,7 +210,7 @@ C
         "$BATS_TEST_DIRNAME/../../codecs/gossip.c" >neighbors.c
 }
 
-@test "a vector that is not finite ends the job in its round on every path, and names the node that it comes from" {
+@test "a vector that is not finite ends the job in its round on every path, and names the node that has sent it" {
     faulty_codecs
     named() { # named SENTENCE CODEC OPTION...
         run "$SUBMIT" simulate -q --node_count 3 --model softmax --dataset digits:train=480,test=100 --batch_size 16 --epochs 2 \
