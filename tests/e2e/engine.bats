@@ -78,7 +78,7 @@ C
 @test "every clone of a loop and each number of lanes give the same bits" {
     local needs=(nn/{layers/{conv_direct,layer_{activation,layer_norm,pool}},loss,optimizer,init,kernels/{narrow,transpose}}
         runner/base/vector codecs/compress/loops
-        shared/{base/{err,machine_limits,number,rng,json,private,suggest,file,process,utf8,choice},job/{layer_spec,optimizer_kind}}) name
+        shared/{base/{err,number,rng,json,private,file,process,utf8,choice},job/{layer_spec,optimizer_kind}}) name
     clone() { # clone NAME OPTIONS
         env -u MAKEFLAGS -u SANITIZE -u CC CFLAGS="-O2 -DFAST= $2" make -s -C "$ROOT" BUILD="$T/$1" "${needs[@]/#/$T/$1/obj/}"
     }
