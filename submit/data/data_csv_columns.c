@@ -388,8 +388,8 @@ static int place_by_name(int *place, const struct csv_row *r, const struct csv_k
     if (!names_are_unique(k->names))
         return err_set(
             e, ERR_CONFIG,
-            "line %zu: the columns are in another order than those of the training data, and cannot be "
-            "found by their names, because two of these are the same",
+            "line %zu: the columns are not those of the training data in their order, and cannot be found by "
+            "their names, because two columns of the training data have the same name",
             r->line);
     n = calloc(k->names->n, sizeof *n);
     if (!n)

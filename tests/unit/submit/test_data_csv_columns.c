@@ -236,7 +236,7 @@ TEST(columns_of_the_same_name_are_told_apart_by_their_order_only)
     assert_rows(&d, 1, (float[]){5, 50});
     dataset_clear(&d);
     assert_int_equal(read_table(&d, &p, "kind,v,v\nant,5,50\n"), ERR_CONFIG);
-    assert_error_has("two of these are the same");
+    assert_error_has("two columns of the training data have the same name");
     preprocessing_clear(&p);
 }
 
