@@ -38,7 +38,7 @@ psgd.live = (() => {
         banner.textContent = is_up
             ? ''
             : is_final
-              ? 'The program that serves this page was started again. Open the address that it prints.'
+              ? 'The program that serves this page refused it, as after a restart. Open the address that it printed.'
               : 'No connection to the program that serves this page; trying again. The page may show old data.';
     }
 
