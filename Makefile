@@ -153,8 +153,8 @@ $(HARDENING_STAMP): $(if $(findstring "$(HARDENING)","$(file <$(HARDENING_STAMP)
 $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 # Kernels have arrays on their stacks, and clearing these costs LeNet 6 % of its step; nothing there comes from the network.
 $(BUILD)/obj/nn/%.o: HARDEN := $(filter-out -ftrivial-auto-var-init=zero,$(HARDEN))
-# These files run only on processors with fused operations, and have no clones for others, so that fused operations, which are
-# faster, cannot make bits differ.
+# The loops of these files that multiply run only on processors with fused operations (FUSED), and have no clones for others, so
+# that fused operations, which are faster, cannot make bits differ. A function with clones (FAST) must not multiply there.
 $(addprefix $(BUILD)/obj/nn/kernels/,matmul.o narrow.o): CFLAGS += -ffp-contract=fast
 $(patsubst %,$(BUILD)/obj/%.o,$(addprefix runner/,loader train base/vector) sim/trainer_standin submit/data/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)

@@ -3,7 +3,7 @@
  * influence of at most f of n workers that send arbitrary vectors (Byzantine workers). They need every
  * contribution at once, so they can be used on the paths gather and servers.
  *
- *   mean        weighted, by the rule
+ *   mean        the default, which the others replace: weighted, by the rule; on every path
  *   median      of each component: Yin, Chen, Ramchandran and Bartlett, "Byzantine-Robust Distributed
  *               Learning: Towards Optimal Statistical Rates", ICML 2018, Definition 1
  *   trimmed:f   the mean of each component without its f largest and f smallest values: the same paper,

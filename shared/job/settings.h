@@ -94,7 +94,7 @@ struct settings {
     enum collective_algorithm allreduce; /* of codecs that sum over all workers */
     int record_every;                    /* steps per row of train.csv */
     double target_accuracy;              /* accuracy on the test set at which the job ends; 0: none */
-    int patience;            /* the job ends after so many evaluations without a better one; 0: never */
+    int patience;            /* one bad evaluation (exchange/stop_rule.h) more ends the job; 0: none does */
     bool shares_evaluations; /* all nodes get the mean of the workers' evaluations, for their codecs */
     int eval_every;          /* steps between evaluations within an epoch; 0: at its end only */
     double round_timeout_s;  /* longest wait for one contribution of a round before the job fails */

@@ -33,7 +33,7 @@ const char *run_labels(char *out, size_t size, const json_t *facts);
 /* Calls `row` with the cells of each row of a CSV file: one cell for each column of the artifact, in the
  * artifact's order, whatever the order in the file; empty if the file lacks the column. An error of `row`
  * ends the reading. A missing file has no rows. Skips an unfinished last row, and rows that a strict scan
- * refuses. ERR_IO; ERR_PROTOCOL: the file lacks the column "node", or exceeds a limit of record_scan.h. */
+ * refuses. ERR_IO; ERR_PROTOCOL: the file lacks the column "node", or exceeds a limit of record.h. */
 int run_rows(const char *folder, const struct artifact *a,
              int (*row)(void *ctx, const struct record_text *cells, struct err *e), void *ctx, struct err *e);
 /* A cell's number; NAN: the cell is empty or no number. */
