@@ -1,5 +1,5 @@
 /* easgd -- elastic averaging: workers train independently; after each `every` local steps worker and center
- * are drawn towards each other,
+ * are drawn towards each other:
  *     w_i <- w_i - alpha (w_i - x)      x <- x + alpha sum_i (w_i - x)
  * with x and w_i from before the exchange. In asgd workers have no common center without servers.
  *

@@ -1,4 +1,4 @@
-/* easgd_grad -- elastic averaging as a term of the gradient: worker i takes its local steps with
+/* easgd_grad -- elastic averaging as a term of the gradient. Worker i takes its local steps with
  *     w_i <- w_i - eta (g_i + rho (w_i - x))
  * and after each `every` of them the center moves towards all workers, which keep their own weights:
  *     x <- x + eta rho sum_i (w_i - x)

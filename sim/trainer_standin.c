@@ -1,3 +1,5 @@
+/* trainer_standin -- the trainer of a simulation without a network: the gradient of a quadratic loss, with
+ * noise. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* sgq -- nonuniform levels, closer together near 0: 0 and +-theta(j / J) alpha for j = 1 .. J, where
+/* sgq -- nonuniform levels, closer together near 0. They are 0 and +-theta(j / J) alpha for j = 1 .. J, where
  *     theta(k) = 1 / tan(k pi / 4),  J = 2^(bits - 1) - 1,
  * from 1 for j = J up to 1 / tan(pi / (4 J)): with 3 bits 1, 1.732 and 3.732. Meant to be followed by
  * huffman. This is the SGQ of Parallel-SGD, where alpha was fitted in three iterations with random

@@ -1,3 +1,7 @@
+/* conv_onednn -- convolution by oneDNN. One sample per call: its images stay in the second-level cache,
+ * channels last is then as fast as oneDNN's blocked layouts (a whole batch at a time is a third slower), and
+ * a batch may have any size. Only the weights are converted, once per pass, to the layout that oneDNN chose
+ * for this processor. */
 #include "nn/layers/conv.h"
 
 #ifdef PSGD_ONEDNN
@@ -10,10 +14,6 @@
 #include "nn/kernels/onednn.h"
 #include "nn/kernels/onednn_api.h"
 #include "shared/base/compiler.h"
-
-/* One sample per call: its images stay in the second-level cache, channels last is then as fast as oneDNN's
- * blocked layouts (a whole batch at a time is a third slower), and a batch may have any size. Only the
- * weights are converted, once per pass, to the layout that oneDNN chose for this processor. */
 
 enum conv_task { FORWARD, D_INPUT, D_WEIGHT, TO_FORWARD, TO_D_INPUT, FROM_D_WEIGHT, N_TASKS };
 

@@ -1,4 +1,4 @@
-/* batch_norm -- Ioffe and Szegedy 2015. Normalizes over all but the last dimension: x is (m, c), m =
+/* batch_norm -- normalizes over all but the last dimension (Ioffe and Szegedy 2015). x is (m, c), m =
  * samples x pixels of an image or steps of a sequence, and for each channel
  *
  *     y = gain (x - mean) / sqrt(var + epsilon) + bias

@@ -1,5 +1,5 @@
-/* dropout -- Srivastava et al. 2014, inverted: training drops each value with probability `rate` and
- * divides the others by the probability to stay; evaluation changes nothing.
+/* dropout -- training drops each value with probability `rate` and divides the others by the probability to
+ * stay; evaluation changes nothing. Srivastava et al. 2014, inverted.
  *
  *     y = m * x      dx = m * dy      m = 0 or 1 / P(stay)
  *

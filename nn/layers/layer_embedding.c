@@ -1,5 +1,5 @@
-/* embedding -- y (n, time, units): row x[i, t] of W (vocab, units) for each token of x (n, time) (Bengio et
- * al. 2003). The input has tokens as floats, 0 .. vocab - 1, exact up to 2^24; the caller has checked them.
+/* embedding -- y (n, time, units): row x[i, t] of W (vocab, units) for each token of x (n, time). Bengio et
+ * al. 2003. The input has tokens as floats, 0 .. vocab - 1, exact up to 2^24; the caller has checked them.
  * Token 0, the padding, has a row like any other.
  *
  *     dW[w] = sum over all (i, t) with x[i, t] = w of dy[i, t]

@@ -1,6 +1,5 @@
-/* gru -- gated recurrent unit: Cho et al. 2014, in PyTorch's form, with the reset gate after the recurrent
- * product, which has a separate bias (c). For each step t, from h = 0 (s: logistic function, *:
- * elementwise):
+/* gru -- gated recurrent unit, in PyTorch's form, with the reset gate after the recurrent product, which has
+ * a separate bias (c). Cho et al. 2014. For each step t, from h = 0 (s: logistic function, *: elementwise):
  *
  *     a_t (3 units) = x_t (in) W (in, 3 units) + b (3 units)
  *     q_t (3 units) = h_(t-1) (units) U (units, 3 units) + c (3 units)

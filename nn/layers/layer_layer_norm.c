@@ -1,5 +1,5 @@
-/* layer_norm -- Ba, Kiros and Hinton 2016. Normalizes each row of x (m, c), m = samples x pixels or steps,
- * over the last dimension, in training and in evaluation:
+/* layer_norm -- normalizes over the last dimension (Ba, Kiros and Hinton 2016): each row of x (m, c), m =
+ * samples x pixels or steps, in training and in evaluation:
  *
  *     x^ = (x - mean) / sqrt(var + epsilon)      y = gain * x^ + bias      var is divided by c
  *

@@ -1,3 +1,4 @@
+/* monitor_answer -- the monitor's answers to the requests of the job process (monitor_wire.h). */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

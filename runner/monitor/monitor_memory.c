@@ -1,3 +1,5 @@
+/* monitor_memory -- the monitor's limits of a node's memory and threads, and the memory that it makes for the
+ * job process. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

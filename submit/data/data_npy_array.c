@@ -1,3 +1,4 @@
+/* data_npy_array -- the header and the values of one NumPy array (data_formats.h). */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>

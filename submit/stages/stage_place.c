@@ -1,4 +1,4 @@
-/* place: canCommit. Requests a slot from every agent, one after the other in the order of the agents' ids,
+/* place: canCommit, requests a slot from every agent, one after the other in the order of the agents' ids,
  * so that two submitters who want the same agents cannot deadlock by each holding a slot the other waits
  * for. The stream of events of each node is opened with its reservation: if this process dies, the stream
  * closes and the agent is free again. */

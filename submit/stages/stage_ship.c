@@ -1,4 +1,4 @@
-/* ship: preCommit. Sends each node the packages it lacks, in the order it lists them; a blob that the agent
+/* ship: preCommit, sends each node the packages it lacks, in the order it lists them; a blob that the agent
  * already has is not sent again. Ends when every node is ready, or when one has ended. All nodes are served
  * concurrently, at most SENDING_MAX of them sending. */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* start: doCommit. Every node is ready; sends each node the list of its peers with their keys, and the order
+/* start: doCommit, sends each node, when all are ready, the list of its peers with their keys, and the order
  * to start. If one node fails to start, none runs. A node that ends before it gets its order ends the job,
  * like a node that ends while the job runs: other nodes may run already. */
 #include <stdio.h>

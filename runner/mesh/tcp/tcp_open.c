@@ -1,3 +1,4 @@
+/* tcp_open -- establishes and reestablishes the connections of mesh_tcp (tcp.h). */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

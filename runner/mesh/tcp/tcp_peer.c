@@ -1,3 +1,4 @@
+/* tcp_peer -- sends and receives the messages of one peer of mesh_tcp (tcp.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
