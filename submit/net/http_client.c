@@ -391,8 +391,8 @@ static const struct {
          "If joined agents have changed their addresses, `job_submit agents` finds them; if the agent "
          "was set up anew, join it again with the command it prints; nothing was sent to it."},
     [PIN_HERE] =
-        {"has another key than the agent that ran here before: it may be another user's program; nothing was "
-         "sent to it",
+        {"has another key than the agent that is known at this address: it may be another user's program; "
+         "nothing was sent to it",
          "Start the agent again. If joined agents have changed their addresses, `job_submit agents` "
          "finds them; if an agent of another machine or user is reached at this port, remove the port's "
          ".pin and .token from psgd/agents in your state folder."},

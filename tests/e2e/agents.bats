@@ -47,7 +47,7 @@ states() { "$SUBMIT" agents --json | jq -r '.data.agents | map("\(.address) \(.s
     [ "$status" -eq 0 ]
     [[ "$output" == *"pin     sha256//"*"="*"joined  20"*"state   answers"* ]]
     run "$SUBMIT" agents show "$(address_of 2)"
-    [[ "$output" == *"state   has another key"*"has another key than the agent that ran here before"* ]]
+    [[ "$output" == *"state   has another key"*"has another key than the agent that is known at this address"* ]]
     # A token that is removed here is still valid at the agent, and the message states that.
     run "$SUBMIT" agents remove "$(address_of 0)"
     [ "$status" -eq 0 ]
@@ -121,7 +121,7 @@ write_joined() { # write_joined N...: these agents as workers
     write_joined 2 1
     run job -o no
     [ "$status" -eq 7 ]
-    [[ "$output" == *"has another key than the agent that ran here before"*"job_submit agents"*" finds them"* ]]
+    [[ "$output" == *"has another key than the agent that is known at this address"*"job_submit agents"*" finds them"* ]]
     # An agent that was never joined, at another address: its key is not in the list.
     start_joinable 3
     end_agent 3 || true
@@ -153,7 +153,7 @@ write_joined() { # write_joined N...: these agents as workers
     write_joined 0 1
     run job -o no
     [ "$status" -eq 7 ]
-    [[ "$output" == *"has another key than the agent that ran here before"* ]]
+    [[ "$output" == *"has another key than the agent that is known at this address"* ]]
     run "$SUBMIT" agents
     [ "$status" -eq 0 ]
     [ "$(grep -c 'where another agent was' <<<"$output")" -eq 2 ]

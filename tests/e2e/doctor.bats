@@ -154,7 +154,7 @@ start_tls_agent() {
     run "$SUBMIT" doctor --json
     tail -n 1 <<<"$output" >doctor.json
     [ "$status" -eq 7 ]
-    [[ "$(finding 0 reached)" == "error: node(0): agent 127.0.0.1:${PORTS[0]} has another key than the agent that ran here before"* ]]
+    [[ "$(finding 0 reached)" == "error: node(0): agent 127.0.0.1:${PORTS[0]} has another key than the agent that is known at this address"* ]]
 }
 
 @test "servers and spares are checked, too, and a token with too small a scope is an error" {

@@ -18,7 +18,7 @@ train() { "$SUBMIT" -q --codec plain --node_count 1 --model softmax --dataset di
         echo "$output"
         [ "$status" -ne 0 ]
         [ $kind = fake-tls ] || [[ "$output" == *"does not answer in TLS 1.3; nothing was sent to it"* ]]
-        [ $kind != fake-tls ] || [[ "$output" == *"has another key than the agent that ran here before: it may be another user's program; nothing was sent to it"* ]]
+        [ $kind != fake-tls ] || [[ "$output" == *"has another key than the agent that is known at this address: it may be another user's program; nothing was sent to it"* ]]
         nothing_secret_crossed
         end_process "${AGENTS[-1]}" || true
         unset 'AGENTS[-1]'
