@@ -13,7 +13,7 @@
  * All nodes save at the same point of the job: the end of an epoch, when no round is open. When a job fails,
  * a node that is ahead of another may already have replaced its file, so the previous file is kept beside it.
  * That suffices if at least one round closes between two checkpoints: job_submit refuses other jobs
- * (start_check_kept). */
+ * (start_from_check_kept). */
 #ifndef PSGD_CHECKPOINT_H
 #define PSGD_CHECKPOINT_H
 

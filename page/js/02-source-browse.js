@@ -23,7 +23,7 @@ psgd.sources = {
             file_href: (id, path) => `${of(id)}/files/${path.split('/').map(encodeURIComponent).join('/')}`,
             compare: (ids, target) => json('/api/compare' + query({ids: ids.join(','), target})),
             cancel: (id) => json(of(id) + '/cancel', {method: 'POST', headers: {'X-Psgd': '1'}}),
-            /* Calls jobs(document), changed(document of the changed jobs), recorded({id, rows}) and connected(is_connected,
+            /* Calls jobs(document), changed(document of the changed jobs), recorded({id, rows}) and connected(is_up,
              * is_final) of `on` at events; returns a function that ends this. */
             watch: (on) => {
                 const events = new EventSource('/api/events');

@@ -136,7 +136,7 @@ void exchange_detach(struct exchange *x);
  *   on_backward  the gradient of this worker's only block is about to be computed; optional
  *   on_ready  between on_backward and on_grad: grads[ready ..] are final, the values before are still being
  *             computed
- *   on_block  the gradient of one of this worker's blocks is in grads (only called if wants_blocks is true)
+ *   on_block  the gradient of one of this worker's blocks is in grads (only if exchange_wants_blocks)
  *   on_grad   the mean gradient over this worker's blocks is in grads
  *   on_step   the optimizer has updated params. After the last step, workers of a job that continues without
  *             lost workers wait for each other: each may be needed until all have closed the last round */
