@@ -40,7 +40,7 @@ struct tensor_meta {
 int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, const struct tensor_meta *meta,
                       struct err *e);
 int tensor_file_write_unsynced(const char *path, const struct tensor_view *t, size_t n,
-                               const struct tensor_meta *meta, struct err *e); /* as file_write_parts */
+                               const struct tensor_meta *meta, struct err *e); /* file_sync() syncs it */
 
 /* Checks that this process may write a file with this much data, and a header of at most 2 MiB (a model's
  * document, names of its tensors) and the metadata `long_text`, which may be NULL; call it before the work
