@@ -303,7 +303,7 @@ void chain_of_items(struct chain *c, const float *scales, int n_summed, const vo
     c->items.values->decode(c->items.options, &c->work, scales, items, out, c->n);
 }
 
-/* Returns where layer i begins; i = n_layers: the end of the vector. */
+/* Returns where part i begins; i = n_layers: the end of the vector. */
 static size_t start_of(const struct chains *c, int i)
 {
     return i == c->n_layers ? c->n : i == 0 ? 0 : c->starts[i];

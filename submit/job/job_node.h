@@ -89,7 +89,7 @@ const char *node_role(const struct job_node *n); /* "worker", "server" */
 bool node_is_server(const struct job_node *n);
 const char *node_host(const struct job_node *n); /* its host name for the other nodes */
 /* Its state for display and run.json. Before its end is known: "unreachable" if its agent does not answer,
- * "unknown" if the agent answers with an error. */
+ * "unknown" if its state could not be read for another reason. */
 const char *node_state(const struct job_node *n);
 /* Name of its log: "worker-0", for a server "ps-0". */
 const char *node_log_name(char out[NODE_LOG_NAME], const struct job_node *n);

@@ -131,8 +131,10 @@ static int open_records(int *fd, const char *folder, const char *path, struct er
         return e->code;
     rc = untrusted_file(fd, &bytes, dir, path, e);
     close(dir);
-    if (rc < 0)
-        *fd = -1;
+    if (rc >= 0)
+        return 0;
+    *fd = -1;
+    err_at(e, "%s", folder);
     return rc == ERR_NOT_FOUND ? 0 : rc;
 }
 
@@ -174,7 +176,7 @@ int run_series_write(FILE *out, const char *folder, const struct series_request 
     int fd, rc;
 
     if (open_records(&fd, folder, path, e) < 0 || fd < 0)
-        return err_at(e, "%s", folder);
+        return e->code;
     rc = series_new(&s, r, e) < 0 || series_read(s, fd, path, e) < 0 || series_write(out, s, e) < 0
              ? err_at(e, "%s", folder)
              : 0;
