@@ -1,4 +1,4 @@
-/* worker_list -- worker.json: the machines a job may use.
+/* worker_list -- worker.json: the machines a job may use, and the form of their addresses.
  *   {"PS": "host" | ["host", ...], "Worker": ["host:port", ...],
  *    "Spare": ["host:port", ...],
  *    "nodes": {"host:port": {"token_file": "...", "advertise": "host", "fingerprint": "sha256//BASE64="}}}

@@ -1,5 +1,5 @@
 /* report_page -- report.html in a folder of results: the page with the documents of one job, in one file that
- * needs no network. It has at most a few MB, whatever the number of nodes and rows. */
+ * needs no network, of bounded size: so many points, nodes and lines of the log. It has at most a few MB. */
 #ifndef PSGD_SUBMIT_REPORT_PAGE_H
 #define PSGD_SUBMIT_REPORT_PAGE_H
 

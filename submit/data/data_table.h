@@ -1,6 +1,6 @@
 /* data_table -- a table of numbers as text (CSV, LIBSVM), of which one column is the label or target to
- * learn, and the data set made of it. Readers of a format fill a struct data_table; table_fill() turns its
- * labels and groups, which are texts, into numbers. */
+ * learn: which cells are missing, which are numbers, and the data set made of them. Readers of a format fill
+ * a struct data_table; table_fill() turns its labels and groups, which are texts, into numbers. */
 #ifndef PSGD_DATA_TABLE_H
 #define PSGD_DATA_TABLE_H
 

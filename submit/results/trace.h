@@ -1,5 +1,6 @@
-/* trace -- the nodes' spans and messages on one time axis, in the format of https://ui.perfetto.dev and
- * chrome://tracing: one process per node, its steps and its phases as two tracks, messages as arrows. */
+/* trace -- the nodes' spans and messages on one time axis (agents of other machines are asked for their
+ * clocks), in the format of https://ui.perfetto.dev and chrome://tracing: one process per node, its steps and
+ * its phases as two tracks, messages as arrows. */
 #ifndef PSGD_SUBMIT_TRACE_H
 #define PSGD_SUBMIT_TRACE_H
 

@@ -1,4 +1,5 @@
-/* shard -- the data package: the shard of each node, as unlinked files.
+/* shard -- the data package: the shard of each node, as unlinked files, and the warning of samples that are
+ * left out.
  *
  * A worker's shard has the samples of its columns of shared/job/partition.h, column after column: "x" (n,
  * values of a sample; U8, F32 or I32 tokens), "y" (n; I32 labels) or (n, targets; F32), and "lengths"
