@@ -56,8 +56,9 @@ struct codec {
 
 enum codec_when {
     CODEC_EACH_STEP, /* gradients, before the optimizer's update */
-    CODEC_EACH_ROUND /* parameters, after `every` local steps (an option of every such rule) and after the
-                        last step of the job */
+    /* Parameters, after as many local steps as the option `every` says, which each such rule has, and after
+     * the last step of the job. */
+    CODEC_EACH_ROUND
 };
 enum codec_reduction { CODEC_MEAN, CODEC_SUM };         /* over the workers */
 enum { CODEC_VECTORS_MAX = 8, CODEC_NUMBERS_MAX = 64 }; /* in a contribution */
@@ -77,8 +78,9 @@ enum { CODEC_VECTORS_MAX = 8, CODEC_NUMBERS_MAX = 64 }; /* in a contribution */
  *
  * Asynchronous jobs: there is no common exchange. A server calls `apply` for each contribution as it arrives
  * (v is that one, n_contributions is 1) and answers with `global`. Without servers, a worker calls `apply`
- * with the combination of what has arrived. Without `apply`, the node's own parameters stand in for every
- * worker that has sent none.
+ * with the combination of what has arrived. Without `apply`, v is the mean over n_workers (of a rule with
+ * CODEC_EACH_ROUND and CODEC_MEAN), with this node's own c->global or c->params in place of the vectors that
+ * have not arrived.
  *
  * Running statistics (batch_norm) are not among params: the host takes their mean. */
 struct codec_combine {
@@ -95,12 +97,12 @@ struct codec_combine {
      * computed from. */
     float (*contribute)(struct codec *c, float *const *v);
     /* Uses the combination, v and c->numbers: CODEC_EACH_STEP sets c->grads, CODEC_EACH_ROUND moves
-     * c->global, or c->params where keeps_global is false. c->grads is undefined before; in CODEC_EACH_ROUND
-     * v may lie there. NULL: v[0] replaces them. */
+     * c->global, or c->params where keeps_global is false. On entry c->grads is undefined: in
+     * CODEC_EACH_ROUND the host may have put v there. NULL: v[0] replaces them. */
     int (*apply)(struct codec *c, const float *const *v);
     /* CODEC_EACH_ROUND with keeps_global, on each worker after `apply`: sets c->params. global_before is what
-     * c->global was before. In asynchronous jobs c->global, too, is what the server had before this
-     * contribution. NULL: c->params become c->global. */
+     * c->global was before. In asynchronous jobs the server's reply does not yet contain this
+     * contribution: c->global equals global_before. NULL: c->params become c->global. */
     int (*adopt)(struct codec *c, const float *global_before);
     /* CODEC_EACH_ROUND, before each local update, and before its weight decay and --clip-norm: may change
      * c->grads. */
@@ -114,8 +116,8 @@ enum codec_limits {
     CODEC_NO_REDUNDANCY = 4,
     CODEC_ASGD_NEEDS_SERVERS = 8, /* without rounds only servers can hold a state common to all workers */
     CODEC_NO_SSGD = 16,           /* asynchronous by nature: the result depends on the order of arrival */
-    CODEC_NO_OVERLAP =
-        32 /* contribute() assumes that the last combination was applied before the local steps */
+    /* contribute() assumes that the last combination was applied before the local steps. */
+    CODEC_NO_OVERLAP = 32
 };
 
 /* A checkpoint saves the state as bytes, so the state may hold numbers and vectors of the host, but no other
@@ -131,8 +133,8 @@ struct codec_plugin {
     int (*open)(struct codec *c); /* prepares the state; may be NULL */
     const struct codec_combine *combine;
     unsigned limits; /* enum codec_limits, or-ed */
-    const struct codec_more
-        *more; /* CODEC_MORE(...) of codec_events.h: any other rule, and rare declarations */
+    /* CODEC_MORE(...) of codec_events.h: any other rule, and rare declarations. */
+    const struct codec_more *more;
 };
 #define CODEC_VECTORS(...) ((const size_t[]){__VA_ARGS__, SIZE_MAX})
 

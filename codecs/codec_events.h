@@ -62,9 +62,9 @@ struct codec_run {
     float lr_factor; /* factor on the learning rate of later updates; initially 1; a server has its own */
     bool wants_evaluation; /* evaluate on the test set after this step; the host clears it */
     /* This node ends normally after this step. A synchronous rule sets it on all workers in the same step, at
-     * the end of a round, or in on_evaluation. A server may set it, too: then every worker ends, in asgd
-     * after the step in which it hears so, in ssgd after that of the round in which a rule of rounds or one
-     * that combines set it. */
+     * the end of a round, or in on_evaluation. If a server sets it, every worker ends: in asgd after the step
+     * in which the order arrives, in ssgd after the step of the round in which it was set (by a rule of
+     * rounds, or by one that combines). */
     bool wants_stop;
 };
 
@@ -93,8 +93,8 @@ struct codec_host {
     void (*wake)(struct codec *c, double seconds);
 };
 
-/* Memory, in open() only: a round allocates nothing. Sets *at, a field of the state, to a vector of n zeros
- * that lives as long as the codec. */
+/* Allocates, in open() only: sets the state's field *at to a vector of n zeros, which the host frees with the
+ * codec. A round allocates nothing. */
 static inline int codec_zeros(struct codec *c, float **at, size_t n)
 {
     return c->run->host->zeros(c, at, n);
@@ -269,14 +269,14 @@ struct codec_round {
  * missing. While the node does not wait (between two steps, between two blocks, on a server) CODEC_GO and
  * CODEC_WAIT are the same: only on_grad and on_step can make a node wait.
  *
- * Peers ahead. No two workers are at the same place. A message of a peer's next step may come while this
- * worker waits for those of the present one, or before it has computed its own gradient: a rule writes
- * the step into its messages, and keeps a message that comes early (gossip.c). The peers of a rule that waits
- * for each of them in each step are at most one step ahead; those of a rule that waits for none, any number.
+ * Peers ahead. Workers are not in step. A message of a peer's next step may come while this worker waits for
+ * those of the present one, or before it has computed its own gradient: a rule writes the step into its
+ * messages, and keeps a message that comes early (gossip.c). The peers of a rule that waits for each of them
+ * in each step are at most one step ahead; those of a rule that waits for none, any number.
  *
  * c->run->step is the number of steps that are complete: in on_backward, on_block and on_grad of the first
- * step 0, in its on_step 1, as the update is made. In the other callbacks it is what it was in the last of
- * these. */
+ * step 0, in its on_step 1, as the update is made. on_message, on_collective, on_lost and on_wake see the
+ * value of the last of those calls. */
 struct codec_events {
     /* The gradient of block c->run->block, one of this worker's blocks, is in grads; the next block's
      * gradient replaces it. Returns CODEC_GO. */

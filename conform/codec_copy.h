@@ -1,5 +1,5 @@
-/* codec_copy -- a copy of a running codec, on a host whose calls do nothing and succeed. The
- * check gives it any message, and resets it afterwards: memory, fields of struct codec, random numbers. */
+/* codec_copy -- a copy of a running codec, on a host whose calls do nothing and succeed. The check gives it
+ * any message, and resets it afterwards: memory, fields of struct codec, random numbers. */
 #ifndef PSGD_CONFORM_CODEC_COPY_H
 #define PSGD_CONFORM_CODEC_COPY_H
 

@@ -61,7 +61,7 @@ struct node {
     struct monitor *monitor;  /* borrowed */
     struct tcp_dialer dialer; /* the monitor's */
     struct shm_source shm_source;
-    bool is_held_up;    /* it has waited for a peer for a while: node_waits_for() */
+    bool is_held_up;    /* a wait has lasted long enough to be reported (stall_period): node_waits_for() */
     double started;     /* clock_now when training began */
     double snapshot_at; /* clock_now before which node_snapshot writes no model */
     int epoch;          /* the present one, from 1; 0: none yet */
@@ -69,8 +69,8 @@ struct node {
     int first_epoch;    /* from 0; later if resumed from a checkpoint */
 };
 
-/* The part of --round-timeout after which a node ends whose codec hangs, or a silent worker is dropped:
- * before the timeouts of its peers. */
+/* Fraction of --round-timeout after which a hanging codec ends its node, and a server drops a silent worker.
+ * Below 1, so that peers do not time out first. */
 extern const double node_codec_share;
 
 /* Set by SIGTERM: the node stops after the present step. */

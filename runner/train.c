@@ -21,8 +21,8 @@ struct training {
 };
 
 /* Passes events to the worker until its wait is over. The timeout restarts with each contribution to a round;
- * at a barrier, and with an event rule, whose condition the host does not know, it restarts with each
- * message. */
+ * at a barrier, and under an event rule (the host cannot tell what it waits for), each message restarts
+ * it. */
 static int wait_for_go(void *owner, const struct worker_ask *ask, struct err *e)
 {
     const struct training *t = owner;
@@ -145,7 +145,7 @@ static int evaluate_model(void *owner, const struct worker_ask *ask, struct err 
     return node_write_model(n, artifact_name(ARTIFACT_BEST_MODEL), p.loss, e);
 }
 
-/* Writes the model if the agent has requested it. That time belongs to no step. */
+/* Writes the model if the agent has requested it. The time is not counted in any step. */
 static void show_model(const struct training *t)
 {
     if (!node_snapshot(t->n))

@@ -106,8 +106,8 @@ struct sim {
 };
 
 /* `set` and `how` are copied. `guard`: the process's watch (guard.h), borrowed, or NULL.
- * Opens codec.so, and server_codec.so if the settings name another codec, in
- * `folder`; for a network also the model and data there (trainer_net.c). */
+ * Opens codec.so, and server_codec.so if the settings name another codec, in `folder`; for a network also the
+ * model and data there (trainer_net.c). */
 int sim_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *folder,
              struct stopwatch *guard, struct err *e);
 /* Runs until every node has ended. Returns 0 even if nodes failed; an error is one of the simulator,

@@ -46,7 +46,7 @@ struct request {
 };
 
 /* What a response waits for: is_over is asked when a job has changed, and at least once a second; `finish`
- * then fills the response, or before that when the agent stops; `drop` frees rs->awaited. */
+ * fills the response once is_over is true, or when the agent stops; `drop` frees rs->awaited. */
 struct wait_kind {
     bool (*is_over)(const struct agent *a, const struct response *rs);
     void (*finish)(struct agent *a, struct response *rs);

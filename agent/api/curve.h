@@ -23,7 +23,7 @@ struct curves {
     const char *address; /* of the agent, for messages */
     uint64_t *n_changes; /* incremented when a curve is ready, so that its request is asked again */
     struct curve *first; /* those that run or wait, the oldest first */
-    struct {             /* of the last documents: an answer 304 states the length */
+    struct {             /* sizes of the latest documents, because 304 must state Content-Length */
         char etag[24];
         uint64_t bytes;
     } known[CURVES_KNOWN];

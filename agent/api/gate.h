@@ -24,10 +24,10 @@ struct gate_input {
     bool is_loopback;       /* the client is at a loopback address */
     bool has_tls;
     const char *certificate; /* the name in the client's certificate; NULL: none that is accepted */
-    const char
-        *certificate_refusal; /* why the client's certificate is refused; NULL: it is accepted, or not sent */
-    double now;               /* clock_wall() */
-    uint64_t disk_free;       /* bytes that uploads may use (jobs_disk_free) */
+    /* Why the client's certificate is refused; NULL: it is accepted, or not sent. */
+    const char *certificate_refusal;
+    double now;         /* clock_wall() */
+    uint64_t disk_free; /* bytes that uploads may use (jobs_disk_free) */
 };
 
 struct gate_answer {

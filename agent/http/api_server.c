@@ -10,8 +10,7 @@
 #include "shared/base/clock.h"
 
 enum { LINES_PER_S = 16 };
-/* Bytes of all bodies in memory up to which one more is taken: of a client with a token, and of one
- * without. */
+/* Most bytes of request bodies in memory: for authenticated clients, and for others. */
 static const size_t BODIES_MAX = 64 << 20, UNAUTHENTICATED_BODIES_MAX = 4 << 20;
 
 _Static_assert((int)TLS_CLIENT_MAX == (int)OWNER_MAX, "a client's certificate names an owner");
@@ -189,7 +188,7 @@ static void take_body(struct api_call *x, uint64_t bytes)
 
     if (h->body_bytes + bytes > (x->rq.is_authorised ? BODIES_MAX : UNAUTHENTICATED_BODIES_MAX)) {
         respond_problem(&x->rs, OVERLOADED, NULL,
-                        "the bodies of the requests that are being received fill the memory for them");
+                        "the agent is receiving too many request bodies; try again");
         return;
     }
     x->body = malloc(bytes + 1);

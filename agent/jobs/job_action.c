@@ -405,7 +405,7 @@ static int find_runner(struct task *t, struct err *e)
     const struct job *j = &t->job;
 
     if (!j->pid || is_of_another_boot(t))
-        return err_set(e, ERR_NOT_FOUND, "it has ended with the machine");
+        return err_set(e, ERR_NOT_FOUND, "the machine was restarted, which ended it");
     return runner_adopt(&t->runner, j->pid, j->start_ticks, e);
 }
 
@@ -413,7 +413,7 @@ static int find_runner(struct task *t, struct err *e)
 static void adopt(struct task *t)
 {
     struct job *j = &t->job;
-    /* Not by the wall clock, which may have been set meanwhile. */
+    /* CLOCK_MONOTONIC: the wall clock may have been changed. */
     double ran = j->started_monotonic > 0 ? clock_now() - j->started_monotonic : 0;
     struct err e;
 
@@ -450,8 +450,8 @@ static void end_runner(struct task *t)
     poll(&gone, 1, 2000);
 }
 
-/* Adopts the runner of a started job, keeps the reservation of a job without a runner for job_schedule, and
- * ends a job between the two. */
+/* A started job: adopts its runner. No runner yet: keeps the reservation for job_schedule. A runner that was
+ * never started: ends the job. */
 static void restore(struct task *t)
 {
     /* Every reservation has a time limit, and every job beyond `preparing` has a process: what lacks it was

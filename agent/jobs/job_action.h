@@ -39,9 +39,9 @@ void job_reserved(struct task *t);
 void job_stream_opened(struct task *t);
 void job_stream_closed(struct task *t);
 
-/* Call after the journals were read (task_read_all): resumes the jobs that have not ended. Adopts the runner
- * of a started job, keeps the reservation of a job without a runner, and ends a job between the two. From
- * then on a slot that gets free is assigned. */
+/* Call after the journals were read (task_read_all): resumes the jobs that have not ended. A started job:
+ * adopts its runner. No runner yet: keeps the reservation. A runner that was never started: ends the job.
+ * From then on a slot that gets free is assigned. */
 void job_restore_all(struct jobs *jobs);
 
 #endif

@@ -73,9 +73,10 @@ struct task {
     char stop_reason[REASON_MAX], stop_message[MESSAGE_MAX]; /* of job_stop; "": not stopped */
     unsigned n_bad_lines;
     int n_last_turns; /* loop turns spent on reading the lines of a runner that has ended */
-    bool is_cut; /* a line could not be recorded, and later lines wait: the journal has a prefix of them */
+    bool is_cut; /* a line could not be recorded; later ones wait, so that the journal never skips a line */
 
-    uint64_t n_ended;   /* n: the n-th job to end since the agent started; 0: it ended before, or not yet */
+    /* Its place, from 1, in the order in which jobs ended; 0: it has not, or did before the agent started. */
+    uint64_t n_ended;
     bool is_read_again; /* after the runner's end, for lines that had to wait */
     struct line_limit lines;
 
@@ -108,7 +109,7 @@ struct jobs {
     uint64_t job_disk;   /* limit of the files of a run folder in bytes; 0: no limit */
     bool is_stopping;    /* no more jobs get a slot */
     bool is_draining;    /* takes no new jobs until it is resumed, also after a restart: job_action.h */
-    bool is_subreaper;   /* processes that a runner leaves become children of the agent */
+    bool is_subreaper;   /* a runner's orphans become children of the agent (PR_SET_CHILD_SUBREAPER) */
     /* Returns whether the agent has started this child for another purpose than a job. */
     bool (*is_other_child)(const void *arg, pid_t child);
     const void *other_children;            /* its argument */

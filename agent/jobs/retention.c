@@ -188,15 +188,15 @@ static uint64_t kept_bytes_of(struct task *t)
 }
 
 /* The ended jobs, and the one that is removed first. */
-struct kept {
+struct kept_jobs {
     int n;
     uint64_t bytes;
     struct task *oldest;
 };
 
-static struct kept count_ended(struct jobs *jobs)
+static struct kept_jobs count_ended(struct jobs *jobs)
 {
-    struct kept k = {0};
+    struct kept_jobs k = {0};
 
     for (struct task *t = jobs->first; t; t = t->next) {
         if (!job_state_is_terminal(t->job.state))
@@ -211,7 +211,7 @@ static struct kept count_ended(struct jobs *jobs)
 }
 
 /* Returns whether the ended jobs exceed a limit, and writes which. */
-static bool is_beyond(const struct jobs *jobs, const struct kept *k, char why[TOMBSTONE_WHY_MAX])
+static bool is_beyond(const struct jobs *jobs, const struct kept_jobs *k, char why[TOMBSTONE_WHY_MAX])
 {
     const struct agent_options *o = jobs->opt;
 
@@ -234,7 +234,7 @@ void retention_trim(struct jobs *jobs)
 
     if (clock_now() < jobs->trim_at)
         return;
-    for (struct kept k = count_ended(jobs); is_beyond(jobs, &k, why); k = count_ended(jobs))
+    for (struct kept_jobs k = count_ended(jobs); is_beyond(jobs, &k, why); k = count_ended(jobs))
         if (retention_remove(k.oldest, why, &e) < 0) {
             log_line(LOG_LEVEL_WARN, "agent", NULL, "jobs: %s", e.text);
             jobs->trim_at = clock_now() + RETRY_S;

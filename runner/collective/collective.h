@@ -51,8 +51,8 @@ struct collective_ask {
     const void *in;                     /* (n): must not change until this collective is done */
     void *out; /* (n): must not change until the next collective is done, so it cannot be that one's `out` */
     size_t n;
-    size_t
-        ready; /* `in` is complete from this index on; the values before follow, from the end to the front */
+    /* `in` is complete from this index on; the values before follow, from the end to the front. */
+    size_t ready;
     const size_t *buckets; /* (n_buckets), as in plan_ask; not owned, used until the next ask of this kind */
     size_t n_buckets;
 };

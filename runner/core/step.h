@@ -74,13 +74,12 @@ void step_begin(struct step *s);
 /* The number of the present mini-batch in the job, from 0: `place`, or the number of the step. Learning rate
  * and random numbers depend on it. */
 uint64_t step_place(const struct step *s);
-/* `grads` (n_params): the gradient of one block, whose loss and hits are in *score. If it is not finite, the
- * job ends (ERR_NUMERIC), or zeros replace it, and this node's running statistics replace those of the batch:
- * then every rule continues, no node waits, and all nodes still use the same gradient. After the last block
+/* `grads` (n_params): the gradient of one block, whose loss and hits are in *score. A gradient that is not
+ * finite ends the job (ERR_NUMERIC). With --on-nonfinite skip, zeros are sent instead, with this node's
+ * running statistics, so that no node waits and all nodes still use the same gradient. After the last block
  * `grads` is the mean of all. */
 int step_add_block(struct step *s, float *grads, int block, const struct net_score *score, struct err *e);
-/* Instead of step_add_block, on a worker that does not take part in this round and has computed no
- * gradient. */
+/* Call in place of step_add_block if this worker does not take part in the round. */
 void step_abstain(struct step *s);
 int step_exchange(struct step *s, struct err *e); /* as exchange_on_grad */
 /* Updates, and counts the step as done. ERR_NUMERIC: the exchanged gradient is not finite, because a peer has
@@ -92,8 +91,8 @@ int step_update(struct step *s, struct err *e);
 int step_check_own(struct step *s, struct err *e);
 /* Do all workers evaluate after the last step, because of --eval-every or the end of an epoch? */
 bool step_is_evaluated_by_all(const struct step *s);
-/* Does the job end with the last step; and why, if that is before the end of its epochs. */
-bool step_is_last(const struct step *s);
+bool step_is_last(const struct step *s); /* is the step done last the job's last? */
+/* Why the job ends, if it ends before the end of its epochs. */
 struct stop step_stop(const struct step *s);
 /* `started`: the time of the exchange's stopwatch from which a row's time_s counts. */
 struct record_train step_end(struct step *s, double started);

@@ -98,7 +98,7 @@ static int at_row(struct worker *w, struct worker_ask *ask, struct err *e)
     return go_to(w, w->row < rows_per_epoch(w) ? in_blocks : at_epoch_end);
 }
 
-/* The first mini-batch of a later epoch is kept for that epoch. */
+/* If the assigned mini-batch belongs to a later epoch, this epoch ends and the mini-batch stays assigned. */
 static int at_shared_row(struct worker *w, struct worker_ask *ask, struct err *e)
 {
     struct exchange *x = w->cfg.exchange;
@@ -228,8 +228,8 @@ static int at_close(struct worker *w, struct worker_ask *ask, struct err *e)
 
     (void)ask;
     w->has_ended = true;
-    w->ends_with_new = w->evaluated != w->cfg.step->n_done || exchange_close_changes(x) ||
-                       exchange_has_barriers(x);
+    w->is_unevaluated = w->evaluated != w->cfg.step->n_done || exchange_close_changes(x) ||
+                        exchange_has_barriers(x);
     if (!exchange_must_close(x))
         return go_to(w, at_last_barrier);
     return after_call(w, exchange_close(x, e), after_close);
@@ -265,7 +265,7 @@ static int at_last_eval(struct worker *w, struct worker_ask *ask, struct err *e)
 {
     (void)ask;
     phase_enter(watch_of(w), PHASE_EVALUATE);
-    if (w->ends_with_new)
+    if (w->is_unevaluated)
         return ask_evaluation(w, AT_JOB_END);
     return check_test(w, e) < 0 ? e->code : go_to(w, after_eval);
 }
@@ -348,8 +348,8 @@ static int at_rounds(struct worker *w, struct worker_ask *ask, struct err *e)
     return at_barrier(w, ask, e);
 }
 
-/* At the last barrier no state is saved: the last epoch's state, if it is kept, has been saved at that
- * epoch's barrier. */
+/* Nothing is saved at the last barrier: if the last epoch has a checkpoint, it was written at that epoch's
+ * own barrier. */
 static int at_barrier(struct worker *w, struct worker_ask *ask, struct err *e)
 {
     enum barrier_kind kind;

@@ -2,17 +2,20 @@
  * order in which it computes, exchanges, updates, evaluates, records and saves. A driver calls worker_next,
  * which returns the next task, does the task, and reports the result; it owns time, data, model and disk.
  * Drivers: the runner in real time (runner/train.c, serve.c), the simulator in virtual time (sim/sim_node.c),
- * the tests' cluster in orders that a seed draws (tests/lib/cluster.c), and a training loop of one's own
+ * the tests' cluster in orders that a seed draws (tests/lib/cluster.c), and another program's training loop
  * (tests/unit/runner/test_worker.c).
  *
- * The states are functions of worker.c. The states of a worker; after a state that may wait for other nodes,
- * WORKER_WAITS comes before the next:
+ * Each state is a function of worker.c. A worker's states (if a state waits for other nodes, WORKER_WAITS
+ * comes before the next one):
  *
  *   state            what happens                                    task              next
  *   at_epoch         the next epoch begins                                             at_row
  *                    after the last one, or a decision ends the job                    at_close, at_end
- *   at_row           the next mini-batch; may wait: --feed shared                      in_blocks
+ *   at_row           the next mini-batch                                               in_blocks
+ *                    --feed shared: requests its number; may wait                      at_shared_row
  *                    none is left, or the job ends                                     at_epoch_end
+ *   at_shared_row    the mini-batch is of this epoch                                   in_blocks
+ *                    it is of a later one, or none is left                             at_epoch_end
  *   in_blocks        each of the worker's blocks                     WORKER_COMPUTES   at_gradient
  *                    it takes no part in this round                  WORKER_ABSTAINS   at_gradient
  *   at_gradient      the codec's exchange of gradients; may wait                       at_update
@@ -21,11 +24,11 @@
  *   at_params        the codec's exchange of params; may wait                          at_step_end
  *   at_step_end      rows of train.csv and comm.csv                  WORKER_RECORDS    after_step
  *   after_step       --eval-every or the codec, within an epoch      WORKER_EVALUATES  at_share
- *                    else                                                              at_row
+ *                    no evaluation is due                                              at_row
  *   at_epoch_end     barrier before a checkpoint (asgd); may wait                      at_epoch_reached
- *   at_epoch_reached the job's end will change what is saved         WORKER_SAVES      at_epoch_eval
- *   at_epoch_eval    of the job's last epoch                                           at_close
- *                    of another one                                  WORKER_EVALUATES  at_share
+ *   at_epoch_reached the last barrier or exchange changes params     WORKER_SAVES      at_epoch_eval
+ *   at_epoch_eval    after the job's last epoch                                        at_close
+ *                    an evaluation at the end of an earlier epoch    WORKER_EVALUATES  at_share
  *   at_close         last exchange, if a decision ends it; may wait                    after_close
  *   after_close      rows of comm.csv of that exchange               WORKER_RECORDS    at_last_barrier
  *   at_last_barrier  for the servers' model (asgd); may wait                           at_last_eval
@@ -33,7 +36,7 @@
  *   at_share         evaluations that nodes decide by; may wait                        after_eval
  *   after_eval       within an epoch                                                   at_row
  *                    at an epoch's end, unless it is saved           WORKER_SAVES      at_epoch
- *   at_end           rows of traffic after the last step              WORKER_RECORDS    WORKER_IS_DONE
+ *   at_end           rows of traffic after the last step             WORKER_RECORDS    WORKER_IS_DONE
  *
  * An evaluation is recorded before the epoch's checkpoint is saved, so that a job that resumes from it has
  * all earlier rows. A job that exchanges once more after its last step saves the state before that exchange,
@@ -42,7 +45,7 @@
  * A server takes no steps: it waits for events until its last worker has left.
  *
  *   at_rounds        the rounds of an epoch to be saved are closed   WORKER_SAVES      at_rounds
- *                    else                                                              at_barrier
+ *                    no such epoch                                                     at_barrier
  *   at_barrier       all workers wait at the end of such an epoch    WORKER_SAVES      at_release
  *   at_release       they continue; then an event of the mesh        WORKER_WAITS      after_event
  *                    after the last worker has left                  WORKER_IS_DONE
@@ -65,7 +68,7 @@
 #include "shared/records/record.h"
 
 enum worker_wants {
-    WORKER_GOES_ON,   /* nothing; the exchange may have been called: a simulation adds that time now */
+    WORKER_GOES_ON,   /* nothing to do; a simulator adds the time of the exchange's calls here */
     WORKER_COMPUTES,  /* the gradient of a block of a mini-batch: then call worker_computed */
     WORKER_ABSTAINS,  /* nothing: this step has no gradient of this worker */
     WORKER_WAITS,     /* events of the mesh, until worker_waits is false; a server: one */
@@ -113,9 +116,9 @@ struct worker {
     bool is_whole;         /* the epoch is complete, and a longer job would have the same */
     bool is_saved;         /* the epoch's checkpoint is saved before the job's end */
     bool shares_last;      /* the job's last evaluation is shared, too */
-    bool ends_with_new;    /* the job ends with a model that was not evaluated */
+    bool is_unevaluated;   /* the final model may differ from the one evaluated last */
     bool has_ended;
-    int next_saved; /* server: the first epoch whose rounds may not be closed */
+    int next_saved; /* server: the first epoch with rounds that may still be open */
 };
 
 void worker_open(struct worker *w, const struct worker_config *cfg);

@@ -8,7 +8,7 @@
  *
  * At an epoch's barrier each node writes its checkpoint: together they are one state of the job. At the last
  * barrier, where workers end, the answer carries the model that the server holds: it is the job's result, and
- * the model with which every worker ends. For the rule a worker that waits there has left.
+ * the model with which every worker ends. The rule is told that a worker waiting there has left.
  *
  * A worker waits here for the slowest worker, however long that takes. A worker that still computes sends
  * BARRIER_COMPUTES about once a second; a server that has received a message from every such worker sends
@@ -60,7 +60,8 @@ int barrier_open(struct exchange *x, struct err *e);
 void barrier_clear(struct barrier *b);
 size_t barrier_bytes(const struct exchange *x); /* of the longest message */
 
-/* If so, workers call exchange_reach after each epoch that keeps a checkpoint, and at their end. */
+/* Does the job have barriers? Then a worker calls exchange_reach after each epoch that is checkpointed, and
+ * at its end. */
 bool exchange_has_barriers(const struct exchange *x);
 /* A worker has completed `epoch` epochs; BARRIER_END: and its part of the job. Returns CODEC_WAIT until all
  * servers have answered, CODEC_GO from exchange_on_event then, or a code. */
@@ -89,8 +90,8 @@ void barrier_on_gone(struct exchange *x, int node);
 void barrier_waits_for(const struct exchange *x, char *out, size_t size);
 bool barrier_is_deserted(const struct exchange *x); /* on a server with barriers: all workers have left */
 int barrier_awaits(const struct exchange *x);       /* STALL_NO_NODE: no node */
-/* On a server: does the worker wait at a barrier? At the last one it has left for the rule, but still
- * reads. */
+/* On a server: does the worker wait at a barrier, and so still receive messages? At the last one the rule was
+ * told that it has left. */
 bool barrier_still_receives(const struct exchange *x, int node);
 
 #endif

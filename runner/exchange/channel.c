@@ -1,6 +1,8 @@
 /* channel -- one codec at work: opens it, calls its functions, sends and receives its messages, and counts
- * these. Functions of the codec are called here, in combining.c (a rule that combines) and in
- * collecting.c. */
+ * these. Only this file, combining.c (a rule that combines) and collecting.c call functions of the codec.
+ *
+ * The stopwatch stays in its phase after a message could not be written or sent, because the node then
+ * ends. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

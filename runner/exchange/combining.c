@@ -259,7 +259,7 @@ int combining_open_aggregate(struct channel *ch, int n_most)
                    (size_t)b->n_vectors * ch->n_params);
 }
 
-/* The vectors number `vector` of all contributions; the one after the last is that of their numbers. */
+/* Vector `vector` of a stored contribution; vector == n_vectors: its numbers. */
 static float *kept(const struct channel *ch, int contribution, int vector)
 {
     const struct combining *b = &ch->combining;
@@ -283,7 +283,7 @@ static void keep(struct channel *ch, int node, const struct combining_contributi
 
 static bool is_gathered(const struct channel *ch)
 {
-    return ch->run.node < 0 && whole_needs(ch->x, WHOLE_MEASURES);
+    return is_server(ch) && whole_needs(ch->x, WHOLE_MEASURES);
 }
 
 /* The number of contributions that count: with several servers those that all of them have. */
@@ -292,7 +292,7 @@ static int n_counted(const struct channel *ch)
     return is_gathered(ch) ? ch->whole.n_common : ch->combining.n_all;
 }
 
-/* The index of the i-th of them. */
+/* The index in `all` of the i-th contribution that counts. */
 static int counted(const struct channel *ch, int i)
 {
     int k = i;

@@ -51,7 +51,7 @@ struct combining {
     float numbers[CODEC_NUMBERS_MAX];
     float weight;
 
-    /* Of a path that merges contributions one by one (gather, servers): the combination so far. */
+    /* Gather and servers merge contributions one at a time; the combination so far: */
     float *merged[CODEC_VECTORS_MAX];
     float merged_numbers[CODEC_NUMBERS_MAX];
     float merged_weight;
@@ -105,8 +105,8 @@ int combining_room(struct channel *ch, float **at);
 /* Has the rule compute this worker's contribution: vectors, numbers, weight. ERR_NUMERIC: it is not
  * finite. */
 int combining_contribute(struct channel *ch);
-int combining_check_weights(struct channel *ch,
-                            float sum); /* ERR_CODEC: all workers' weights have no finite sum */
+/* `sum` of all workers' weights. ERR_CODEC: it is not finite. */
+int combining_check_weights(struct channel *ch, float sum);
 /* Writes that contribution into a message; reads a contribution, false: it is malformed. A message that is
  * not weighted has weight 1. */
 void combining_put(struct channel *ch, struct wire_out *out, bool is_weighted);
@@ -127,8 +127,8 @@ int combining_open_aggregate(struct channel *ch, int n_most);
  * the measure of this range of vector number `vector` of all contributions (n_all, n_all) to `work`. */
 void combining_measure(struct channel *ch, int vector);
 /* After the last merge, and after all servers' measures have arrived, if the aggregate needs them (whole.h):
- * completes the combination, and on a worker applies it. Returns a code, CODEC_GO, or CODEC_WAIT: there was
- * no contribution. */
+ * completes the combination, and on a worker applies it. Returns a code, CODEC_GO, or CODEC_WAIT: no
+ * contribution has arrived, and nothing is applied. */
 int combining_finish(struct channel *ch);
 /* Passes the combination to the rule: on a server in asgd, or on a worker, whose parameters it moves. */
 int combining_apply(struct channel *ch, const float *const *vectors, const float *numbers);

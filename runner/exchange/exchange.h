@@ -75,15 +75,15 @@ struct exchange_config {
     void *owner;               /* their first argument */
     const double *time;        /* simulated time, not owned; NULL: clock_now */
     struct stopwatch *watch;   /* not owned; its times restart. NULL: the exchange has its own */
-    struct stopwatch *process; /* the watch's `process` (base/stopwatch.h), or NULL */
+    struct stopwatch *process; /* of the whole process (base/stopwatch.h); NULL: none */
 };
 
 /* Sums since the beginning. */
 struct exchange_totals {
     uint64_t sent_messages, recv_messages, raw_bytes, sent_bytes, recv_bytes;
-    uint64_t
-        n_overtaken; /* asgd: contributions replaced by a newer one of the same sender before their merge, and
-                           * contributions not sent because too many were queued for their receiver */
+    /* asgd: contributions replaced by a newer one of the same sender before their merge, and contributions
+     * not sent because too many were queued for their receiver. */
+    uint64_t n_overtaken;
 };
 
 /* The part of a node's configuration that follows from the settings, which must outlive it. The caller adds
@@ -115,16 +115,18 @@ bool exchange_never_waits(const struct exchange *x);
  * inside a machine messages cost processor time, between machines network time. */
 void exchange_attach(struct exchange *x, struct mesh *m, const int *machines);
 bool exchange_has_messages(const struct exchange *x); /* does the rule send messages? The same on all nodes */
-/* Does the rule use collectives? If so, workers may share memory: if all run on one machine, or, where the
- * path has levels, the workers of each machine. After exchange_share, collectives use that memory, and grads
- * or params are in it. `a` is not owned and must stay open until the exchange is freed. NULL: this worker is
- * alone on its machine, and on the other machines all workers share memory. ERR_NOMEM. */
-bool exchange_collects(const struct exchange *x);
-/* Are params, and not grads, in memory that all workers share? So it is for a rule with local steps that
- * contributes params, and whose combination replaces them. */
-bool exchange_shares_params(const struct exchange *x);
+bool exchange_collects(const struct exchange *x);     /* does the rule use collectives? */
+/* Do the collectives run inside each machine, and between machines? */
 bool exchange_has_levels(const struct exchange *x);
-int exchange_share(struct exchange *x, struct shm_group *a, struct err *e);
+/* Does exchange_share put params, and not grads, into the memory of all workers? True for rules with local
+ * steps that contribute params and whose combination replaces params, if all workers hold as many blocks and
+ * combinations are not late. */
+bool exchange_shares_params(const struct exchange *x);
+/* Lets collectives use memory that workers share, and puts grads or params into it: all workers, if they run
+ * on one machine, or, where the path has levels, the workers of each machine. `g` is not owned and must stay
+ * open until the exchange is freed. NULL: this worker is alone on its machine, and on the other machines all
+ * workers share memory. ERR_NOMEM. */
+int exchange_share(struct exchange *x, struct shm_group *g, struct err *e);
 /* Bytes of the vectors and messages that it holds in a job's steps, with those that it allocates on first
  * use. Memory shared with other nodes is not counted. */
 double exchange_bytes(const struct exchange *x);
@@ -134,12 +136,13 @@ void exchange_detach(struct exchange *x);
 
 /* One step, in this order. Each returns CODEC_GO, CODEC_WAIT or an error code.
  *   on_backward  the gradient of this worker's only block is about to be computed; optional
- *   on_ready  between on_backward and on_grad: grads[ready ..] are final, the values before are still being
- *             computed
- *   on_block  the gradient of one of this worker's blocks is in grads (only if exchange_wants_blocks)
- *   on_grad   the mean gradient over this worker's blocks is in grads
- *   on_step   the optimizer has updated params. After the last step, workers of a job that continues without
- *             lost workers wait for each other: each may be needed until all have closed the last round */
+ *   on_ready     between on_backward and on_grad: grads[ready ..] are final, the values before are still
+ *                being computed
+ *   on_block     the gradient of one of this worker's blocks is in grads (only if exchange_wants_blocks)
+ *   on_grad      the mean gradient over this worker's blocks is in grads
+ *   on_step      the optimizer has updated params. After the last step, workers of a job that continues
+ *                without lost workers wait for each other: each may be needed until all have closed the last
+ *                round */
 int exchange_on_backward(struct exchange *x, struct err *e);
 int exchange_on_ready(struct exchange *x, size_t ready, struct err *e);
 /* Is a collective under way on the mesh? It advances with each event that is passed in. */
@@ -156,8 +159,8 @@ void exchange_updated(struct exchange *x, double lr); /* before on_step: the lea
 int exchange_on_step(struct exchange *x, struct err *e);
 /* Does the rule exchange gradients, by which the optimizer updates? */
 bool exchange_gives_gradient(const struct exchange *x);
-/* Does the exchanged gradient show that a worker's gradient was not finite? So it is for a rule that
- * contributes plain gradients; signsgd, which contributes signs, hides it. Also true for a rule that
+/* Does the exchanged gradient show that a worker's gradient was not finite? True for a rule that
+ * contributes plain gradients (signsgd contributes signs, so a peer's NaN does not show), and for a rule that
  * exchanges parameters. */
 bool exchange_shows_gradient(const struct exchange *x);
 /* Are gradients summed in memory that nodes share, where the sum may have overwritten this node's gradient?
@@ -177,8 +180,8 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e);
  * event, MESH_NOTHING if there is no other. */
 double exchange_wakes_at(const struct exchange *x);
 
-/* Have all exchanges so far had only contributions of weight 0? False for a rule that does not set weights,
- * and in asgd. */
+/* True if rounds were closed, but no worker has yet contributed with a weight above 0. Only in synchronous
+ * jobs of rules with contribute(), which set weights. */
 bool exchange_combined_nothing(const struct exchange *x);
 
 /* Does the job's optimizer run on this node? Otherwise it runs on the servers, and a worker does not change
@@ -216,8 +219,8 @@ uint64_t exchange_rounds(const struct exchange *x); /* closed so far */
 /* True once after each round: exchange_sent and exchange_received then return that round's traffic, until the
  * next call. */
 bool exchange_round_done(struct exchange *x, uint64_t *round);
-/* On a worker, at its end: makes the traffic of an event rule after its last step, such as late replies, a
- * round of its own, so that the rounds have all of the traffic. */
+/* On a worker, at its end: closes one more round with the traffic after the last step (late replies of an
+ * event rule), so that comm.csv adds up to the totals. */
 void exchange_end_rounds(struct exchange *x);
 const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer);
 const struct exchange_traffic *exchange_received(const struct exchange *x, int peer);

@@ -304,15 +304,15 @@ bool exchange_shares_params(const struct exchange *x)
            !r->apply && !ch->codec.global && x->cfg.blocks->is_equal;
 }
 
-int exchange_share(struct exchange *x, struct shm_group *a, struct err *e)
+int exchange_share(struct exchange *x, struct shm_group *g, struct err *e)
 {
     struct channel *ch = &x->channels[0]; /* there are no servers */
 
-    if (a && shm_group_n(a) == x->cfg.n_workers && exchange_shares_params(x))
-        x->cfg.params = ch->codec.params = shm_group_in(a);
-    else if (a)
-        x->cfg.grads = ch->codec.grads = shm_group_in(a);
-    return collecting_share(ch, a, e);
+    if (g && shm_group_n(g) == x->cfg.n_workers && exchange_shares_params(x))
+        x->cfg.params = ch->codec.params = shm_group_in(g);
+    else if (g)
+        x->cfg.grads = ch->codec.grads = shm_group_in(g);
+    return collecting_share(ch, g, e);
 }
 
 /* The memory of its vectors and messages, which grows with the model. */

@@ -61,7 +61,7 @@ struct channel {
     struct rng rng;
     struct wire_out out;
     struct mesh_buf *draft;     /* an event rule's message being written */
-    bool lacks_draft;           /* there was no memory for it */
+    bool lacks_draft;           /* no memory for the draft */
     double wake_at;             /* stopwatch_now; INFINITY: never */
     int awaited;                /* an executor waits for a message of this node; -1: of none */
     struct codec_layer *layers; /* (n_layers), running statistics among them */
@@ -219,7 +219,8 @@ const float *exchange_server_model(const struct channel *ch);
 float *exchange_result(struct channel *ch); /* (n_params) where a worker has the model that the rule trains */
 void exchange_set_rounds(struct exchange *x, uint64_t n); /* before the first */
 
-/* A worker waits at its last barrier (barrier.h): for the rule it has left. CODEC_GO or a code. */
+/* Call when a worker has reached its last barrier (barrier.h), or has sent BYE. The rule is told that the
+ * worker has left. CODEC_GO or a code. */
 int exchange_on_ended(struct exchange *x, int node);
 /* Marks a worker as lost, for this reason, unless it has left already. ERR_LOST: too few are left. */
 int exchange_lose(struct exchange *x, int node, const char *why);

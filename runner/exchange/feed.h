@@ -39,7 +39,8 @@ int exchange_ask_next(struct exchange *x, struct err *e);
 int exchange_await_next(struct exchange *x, struct err *e);
 /* After the answer: is there a next mini-batch, and is it of that epoch, from 0? */
 bool exchange_next_is_of(const struct exchange *x, uint64_t epoch, uint64_t n_rows);
-uint64_t exchange_take_next(struct exchange *x); /* its number, if there is one */
+/* Returns the number of the assigned mini-batch; call only if exchange_next_is_of. */
+uint64_t exchange_take_next(struct exchange *x);
 bool exchange_feed_is_over(const struct exchange *x);
 
 /* For the exchange. Handles a FRAME_FEED; the caller keeps its buffer. CODEC_GO or a code. */

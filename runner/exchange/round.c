@@ -256,7 +256,6 @@ static int send_reply(struct channel *ch, int first, int last, uint64_t round)
     ch->compressing.to = first;
     b = channel_encode(ch, "reply", ch->rule->reply, &seconds);
     rc = b ? CODEC_GO : -1;
-
     for (h.peer = first; rc == CODEC_GO && h.peer <= last; h.peer++, seconds = 0)
         if (!channel_has_left(ch, h.peer))
             rc = channel_send(ch, &h, b, seconds);
@@ -301,7 +300,6 @@ static int contribute(struct channel *ch, int k)
 
     if (!channel_takes_part(ch, ch->run.round, ch->run.node))
         return CODEC_GO;
-
     ch->run.block = ch->rule->per_block ? k : -1;
     b = channel_encode(ch, "encode", ch->rule->encode, &seconds);
     ch->run.block = -1;

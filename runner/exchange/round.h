@@ -81,10 +81,10 @@ struct round {
     struct round_undo undo; /* for a job that continues without lost workers */
     bool can_undo;          /* undo holds the state before this round */
     struct agreement agreement;
-    struct mesh_buf
-        *early; /* the server's reply to a round that this worker, which does not take part, has not begun */
-    struct mesh_buf *
-        *kept; /* (n_contributions) of the last closed round, for peers one round behind; or NULL */
+    /* The server's reply to a round that this worker, which does not take part, has not begun. */
+    struct mesh_buf *early;
+    /* (n_contributions) of the last closed round, for peers one round behind; or NULL. */
+    struct mesh_buf **kept;
 };
 
 extern const struct channel_handlers round_handlers;

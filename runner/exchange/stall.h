@@ -3,7 +3,8 @@
  * timeout a node follows these reports from peer to peer; the last node of the chain has sent none, because
  * it hangs or computes: it holds up the job.
  *
- *     0 waits for 1 in its round; 1 has reported that it waits for 2; 2 has reported nothing: it is 2
+ *     0 waits for 1 in its round; 1 has reported that it waits for 2; 2 has reported nothing: node 2 holds up
+ *     the job
  *
  * The node whose wait times out first reports which node holds up the job: its peers end at once, for the
  * same reason, and do not name the node that has ended first. */

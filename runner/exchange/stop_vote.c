@@ -402,7 +402,7 @@ bool exchange_must_close(const struct exchange *x)
     return ends_early && !x->stop_vote.has_closed && x->channels[0].run.step < x->cfg.n_steps;
 }
 
-bool exchange_close_is_amid(const struct exchange *x)
+bool exchange_closes_within_round(const struct exchange *x)
 {
     return exchange_has_local_steps(x) && x->channels[0].run.step % x->cfg.local_steps != 0;
 }
@@ -410,5 +410,5 @@ bool exchange_close_is_amid(const struct exchange *x)
 bool exchange_close_changes(const struct exchange *x)
 {
     return exchange_must_close(x) &&
-           (exchange_close_is_amid(x) || (x->is_late && exchange_has_local_steps(x)));
+           (exchange_closes_within_round(x) || (x->is_late && exchange_has_local_steps(x)));
 }

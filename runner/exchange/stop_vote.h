@@ -42,12 +42,8 @@
 
 struct exchange;
 
-enum stop_vote_kind {
-    STOP_VOTE_REPORT,
-    STOP_VOTE_RESULT,
-    STOP_VOTE_STOP,
-    STOP_VOTE_KINDS
-}; /* the frame's index */
+/* The frame's index. */
+enum stop_vote_kind { STOP_VOTE_REPORT, STOP_VOTE_RESULT, STOP_VOTE_STOP, STOP_VOTE_KINDS };
 
 /* The result of an evaluation. Frames contain this struct: 32 bytes, little-endian. */
 struct stop_vote_result {
@@ -88,7 +84,7 @@ enum {
 bool exchange_shares_evaluations(const struct exchange *x);
 /* Shares this worker's result. CODEC_WAIT (ssgd): until exchange_on_event returns CODEC_GO, with the mean. */
 int exchange_evaluated(struct exchange *x, uint64_t step, double loss, double accuracy, struct err *e);
-/* Why the job ends after the present step, by a decision of its nodes; STOP_NONE: it does not. */
+/* The decision of the job's nodes to end it after the present step; reason STOP_NONE: there is none. */
 const struct stop *exchange_stopped(const struct exchange *x);
 /* On a worker that ends by such a decision, after its last step. In on_step the rule did not know that the
  * step is the last one: if it exchanges after the last step, exchange_close does so. CODEC_GO, CODEC_WAIT or
@@ -98,8 +94,8 @@ int exchange_close(struct exchange *x, struct err *e);
 /* Before exchange_close: will it change the worker's parameters? */
 bool exchange_close_changes(const struct exchange *x);
 
-/* Is the job closed between two rounds of a rule with local steps? */
-bool exchange_close_is_amid(const struct exchange *x);
+/* Have workers made local steps since the last exchange of a rule with local steps? */
+bool exchange_closes_within_round(const struct exchange *x);
 
 /* For the exchange. Handles a FRAME_STOP_VOTE; the caller keeps its buffer. CODEC_GO or a code. */
 int stop_vote_on_message(struct exchange *x, const struct mesh_event *ev);

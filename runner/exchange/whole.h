@@ -8,8 +8,8 @@
  *
  * A server that has merged a round's contributions sends its part of these sums to every other server
  * (FRAME_PART, docs/protocol.md 3), and waits for theirs. Each server adds up all parts in the order of the
- * servers, in double precision: so all of them get the same bits, and decide the same. A contribution that a
- * server lacks, because its worker was lost before it had sent all ranges, counts on no server.
+ * servers, in double precision: so all of them get the same bits, and decide the same. All servers ignore
+ * a contribution that one of them lacks (its worker was lost before it had sent every range).
  *
  * In an asynchronous job servers do not merge the same contribution at the same time. There each worker sends
  * the norm of its whole gradient with every range of it (paths/path_servers.c). */
@@ -40,9 +40,8 @@ struct whole { /* of a server; on a worker it is empty */
 
 /* Do the servers of this job send each other parts of that kind? The same on all nodes. */
 bool whole_needs(const struct exchange *x, enum whole_kind kind);
-bool whole_links_servers(const struct exchange *x); /* parts of any kind */
-size_t whole_bytes(const struct exchange *x,
-                   enum whole_kind kind); /* of the longest part; 0: there are none */
+bool whole_links_servers(const struct exchange *x);                 /* parts of any kind */
+size_t whole_bytes(const struct exchange *x, enum whole_kind kind); /* of the longest part; 0: none */
 /* Does a worker send the norm of its gradient with each contribution? */
 bool whole_sends_norm(const struct exchange *x);
 

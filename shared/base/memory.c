@@ -27,7 +27,7 @@ enum { KEPT_MAX = 64 };
 static struct {
     bool is_on;
     size_t n;
-    struct kept {
+    struct kept_file {
         char *path;
         FILE *file; /* NULL: it cannot be opened */
     } files[KEPT_MAX];
@@ -36,7 +36,7 @@ static struct {
 /* Opens a file, or returns the kept one. */
 static FILE *open_kept(const char *path)
 {
-    struct kept *k = kept.files, *end = kept.files + kept.n;
+    struct kept_file *k = kept.files, *end = kept.files + kept.n;
 
     if (!kept.is_on)
         return fopen(path, "re");
@@ -47,7 +47,7 @@ static FILE *open_kept(const char *path)
 
         if (!copy)
             return NULL;
-        *k = (struct kept){.path = copy, .file = fopen(path, "re")};
+        *k = (struct kept_file){.path = copy, .file = fopen(path, "re")};
         kept.n++;
     }
     if (k->file) {

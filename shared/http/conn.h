@@ -6,7 +6,8 @@
  * that shows its token at once is served, however many clients show none: a connection can be evicted only
  * until its first request is read. One user of this machine could fill the share of a local address, so when
  * that share is full, each user counts as a source (source.h), and the oldest connection of the source with
- * the most is evicted. All other places are reserved for authenticated clients. */
+ * the most is evicted. Unauthenticated connections never take more than
+ * max_unauthenticated of the places. */
 #ifndef PSGD_HTTP_CONN_H
 #define PSGD_HTTP_CONN_H
 
@@ -40,8 +41,8 @@ struct http_call {
     bool is_begun, is_answered;
     bool is_failed; /* the connection ends without an answer */
     bool is_gone;   /* the client will not receive the response */
-    /* Set by the service: the request is parked for a bounded time, and stays parked if the client ends its
-     * sending side. Without it such a client counts as gone. */
+    /* Set by the service for a short wait: a client that has ended its sending side still gets its answer.
+     * Otherwise such a client counts as gone. */
     bool is_brief;
 
     struct http_call *next, *prev; /* in the list of suspended requests */

@@ -4,7 +4,7 @@
  *
  * Clients' connections are accepted, limited and read here (conn.h). libmicrohttpd gets a connection for a
  * client, one end of a socket pair, only when the whole head of a request has arrived and is valid (head.h),
- * and it gets a head that is written here. So connections that send nothing, or half a head, or half a TLS
+ * with the head rewritten by head_write(). So connections that send nothing, or half a head, or half a TLS
  * handshake never reach it, and which heads are accepted does not depend on its version. The price is one
  * more copy of each body.
  *
@@ -22,7 +22,7 @@ struct http_service {
     void (*begin)(struct http_call *c);
     /* The next bytes of the body of a request that is not answered yet; NULL: none has one. */
     void (*receive)(struct http_call *c, const char *bytes, size_t len);
-    /* The whole request is here, or its wait is over: answers or parks it. */
+    /* The whole request has arrived, or a parked one may continue: answers it, or parks it (again). */
     void (*proceed)(struct http_call *c);
     /* Whether a parked request goes on. */
     bool (*is_ready)(const struct http_call *c);
@@ -59,7 +59,7 @@ void http_server_quiesce(struct http_server *h);
 /* Ends every connection. */
 void http_server_close(struct http_server *h);
 
-/* What the options have for the service. */
+/* Returns http_options.arg. */
 void *http_arg(const struct http_call *c);
 /* Whether the server is being closed: suspended requests go on now, or never. */
 bool http_is_closing(const struct http_call *c);

@@ -59,8 +59,8 @@ struct settings {
     char codec[64];        /* the workers' codec */
     char server_codec[64]; /* the servers' codec; the workers' unless chosen separately */
     char codec_options[512], server_codec_options[512]; /* their parameters: shared/plugin/codec_options.h */
-    char compress[2048],
-        compress_down[2048]; /* of workers' and of servers' messages: codecs/compress/chain_list.h */
+    /* Of workers' and of servers' messages: codecs/compress/chain_list.h. */
+    char compress[2048], compress_down[2048];
     enum sync sync;  /* ssgd: wait for every contribution of a round, asgd: use those that have arrived */
     int local_steps; /* steps between exchanges, for rules with local steps; 0: once per epoch */
     int epochs;
@@ -77,8 +77,8 @@ struct settings {
     int warmup_steps;
     double momentum, weight_decay;
     double clip_norm; /* maximum norm of the gradient of an update; 0: no limit */
-    enum on_nonfinite
-        on_nonfinite;   /* after a loss or gradient that is not finite: fail, or skip the update */
+    /* After a loss or gradient that is not finite: fail, or skip the update. */
+    enum on_nonfinite on_nonfinite;
     bool non_iid;       /* short for partition "label_sorted" */
     char partition[32]; /* rule that assigns samples to blocks: shared/job/partition.h */
     char transform[32]; /* of samples: submit/data/transform.h */

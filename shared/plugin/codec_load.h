@@ -67,8 +67,8 @@ struct codec_job {
     bool is_sync, goes_on;   /* goes_on: the job continues without lost workers */
     bool clips;              /* --clip-norm */
     bool is_compressed;      /* --compress or --compress-down */
-    bool compresses_items;   /* to items that can be added on their way (chain_sums in
-                                codecs/compress/chain_list.h) */
+    /* To items that can be added on their way (chain_sums in codecs/compress/chain_list.h). */
+    bool compresses_items;
     struct aggregate aggregate;
     enum overlap overlap;
     int n_drawn;               /* workers that take part in a round: n_workers, or fewer */

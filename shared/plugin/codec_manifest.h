@@ -20,8 +20,8 @@ struct codec_manifest {
     int abi;                        /* of the executor.h or codec.h it was built against */
     char architecture[24];          /* of the object, as from elf_machine() */
     char compiler[256], flags[256]; /* by which job_submit compiled the object; "": the user compiled it */
-    char sha256[SHA256_HEX]; /* of the object sent; it identifies the codec even on a machine that compiles
-                                     * the source again */
+    /* Of the object sent; it identifies the codec even on a machine that compiles the source again. */
+    char sha256[SHA256_HEX];
     char source_sha256[SHA256_HEX]; /* "": an object without source */
 };
 

@@ -14,9 +14,9 @@ enum { LISTED_ID = 64, JOB_LIST_RECORDED = 256 };
 
 struct listed_job {
     char id[LISTED_ID];
-    char
-        *folder; /* of its results, or, of a job that is only on agents, of copies of its files; NULL: none */
-    char *run;   /* of a job on agents: its run.json so far, as text; NULL: the folder has run.json */
+    /* The folder of its results, or, of a job that is only on agents, of copies of its files; NULL: none. */
+    char *folder;
+    char *run;    /* of a job on agents: its run.json so far, as text; NULL: the folder has run.json */
     json_t *line; /* document_line() */
     bool can_cancel;
     uint64_t rows;    /* of a running job: about the number of rows that its nodes have recorded */

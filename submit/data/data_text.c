@@ -409,7 +409,7 @@ static const struct json_field fields[] = {
     {0},
 };
 
-/* False for files that macOS and Windows put into folders. */
+/* For scandir(): 0 for .DS_Store, Thumbs.db and other files that macOS and Windows put into folders. */
 static int is_own(const struct dirent *f)
 {
     static const char *const others[] = {"Thumbs.db", "desktop.ini"};
@@ -455,7 +455,6 @@ static int read_classes(struct text_class *classes, int *n, struct dirent **name
         return err_set(e, ERR_CONFIG, "%s: %d files, at most %d classes", dir, n_names, FILES_MAX);
     for (*n = 0; *n < n_names; ++*n) {
         struct text_class *c = &classes[*n];
-
         char *name = names[*n]->d_name;
 
         if (file_join(path, sizeof path, dir, name, e) < 0)

@@ -14,8 +14,9 @@ struct claim {
     const char *label, *address, *token;
     const char *sources; /* where the token was found, or searched, for messages */
     char *pin;           /* (BASE64_TEXT) written: the agent's, for the check of every further connection */
-    struct err why;      /* 0: it has proved that it knows the token. ERR_AUTH: no token, one that is too
-                          * short, or another program; ERR_UNREACHABLE, ERR_PROTOCOL */
+    /* 0: it has proved that it knows the token. ERR_AUTH: no token, one that is too short, or another
+     * program; ERR_UNREACHABLE, ERR_PROTOCOL. */
+    struct err why;
 };
 
 /* Sends a request to all n addresses at once, and waits at most 5 s for the answers. After calls in which

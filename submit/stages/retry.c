@@ -21,7 +21,8 @@
 /* Pauses between two copies, and after downloads that were not of the same epoch. */
 static const double PAUSE_S = 2, AGAIN_S = 0.2;
 
-/* FOLDER/mirror/checkpoints/node-0.safetensors and then `ending`. */
+/* FOLDER/mirror/checkpoints/node-0.safetensors and then `ending`, "" or ".new"; `kind`: "", the node's last
+ * checkpoint, or CHECKPOINT_PREVIOUS. */
 static int name_copy(char path[PATH_MAX], const struct submission *s, const struct job_node *n,
                      const char *kind, const char *ending, struct err *e)
 {

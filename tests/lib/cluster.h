@@ -33,8 +33,8 @@ struct cluster_config {
     enum overlap overlap;
     size_t n_params, n_statistics; /* the last of them are running statistics, exchanged as such */
     uint64_t seed;
-    size_t
-        bucket; /* of exchange_config, over three layers: gradients are exchanged while they are computed */
+    /* Of exchange_config, over three layers: gradients are exchanged while they are computed. */
+    size_t bucket;
     bool is_convex;        /* the gradient draws the params of worker k towards cluster_target(k, i) */
     int kill_node;         /* with kill_at > 0: the node that is killed ... */
     uint64_t kill_at;      /* ... after so many turns of the cluster */
