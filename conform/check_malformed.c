@@ -9,6 +9,7 @@
 
 #include "conform/check.h"
 #include "conform/codec_copy.h"
+#include "runner/exchange/exchange_private.h"
 #include "shared/plugin/combine_path.h"
 
 /* A job runs once plainly and, if the codec sends vectors, once more compressed; each run attacks some of
@@ -28,14 +29,14 @@ static struct campaign { /* static, because check_jobs passes no context */
 
 /* Gives the copy a message that no honest node sends. `what` completes "a message ...". If a server
  * continues without a worker, a refused merge must not have changed anything. */
-static int try_message(struct codec_copy *v, const struct watch_call *call, const unsigned char *bytes,
+static int try_message(struct codec_copy *copy, const struct watch_call *call, const unsigned char *bytes,
                        size_t len, bool must_refuse, struct err *e, const char *what, ...)
     __attribute__((format(printf, 7, 8)));
 
-static int try_message(struct codec_copy *v, const struct watch_call *call, const unsigned char *bytes,
+static int try_message(struct codec_copy *copy, const struct watch_call *call, const unsigned char *bytes,
                        size_t len, bool must_refuse, struct err *e, const char *what, ...)
 {
-    const struct codec_copy_call done = codec_copy_call(v, call, bytes, len);
+    const struct codec_copy_call done = codec_copy_call(copy, call, bytes, len);
     bool has_left_trace = done.rc < 0 && done.trace && strcmp(call->name, "merge") == 0;
     char text[128];
     va_list ap;
@@ -47,24 +48,24 @@ static int try_message(struct codec_copy *v, const struct watch_call *call, cons
     va_end(ap);
     if (!has_left_trace)
         return err_set(e, ERR_CODEC, "%s of node %d accepts a message %s; call wire_ok() before using it",
-                       call->name, v->run.node, text);
+                       call->name, copy->run.node, text);
     return err_set(e, ERR_CODEC, "merge of node %d refuses a message %s, but has already changed %s",
-                   v->run.node, text, done.trace);
+                   copy->run.node, text, done.trace);
 }
 
-static int truncate_message(struct codec_copy *v, const struct watch_call *call, struct err *e)
+static int truncate_message(struct codec_copy *copy, const struct watch_call *call, struct err *e)
 {
     const struct wire_in *in = call->in;
 
     for (size_t len = 0; len < in->len; len++)
-        if (try_message(v, call, in->bytes, len, true, e, "truncated to %zu of its %zu bytes", len, in->len) <
-            0)
+        if (try_message(copy, call, in->bytes, len, true, e, "truncated to %zu of its %zu bytes", len,
+                        in->len) < 0)
             return e->code;
     return 0;
 }
 
 /* Followed by a few bytes, and by itself again. `bytes` has room for both. */
-static int lengthen_message(struct codec_copy *v, const struct watch_call *call, unsigned char *bytes,
+static int lengthen_message(struct codec_copy *copy, const struct watch_call *call, unsigned char *bytes,
                             struct err *e)
 {
     const struct wire_in *in = call->in;
@@ -72,20 +73,20 @@ static int lengthen_message(struct codec_copy *v, const struct watch_call *call,
     memcpy(bytes, in->bytes, in->len);
     memset(bytes + in->len, 0, EXTRA);
     for (size_t more = 1; more <= EXTRA; more *= 2)
-        if (try_message(v, call, bytes, in->len + more, true, e, "of %zu bytes and %zu more", in->len, more) <
-            0)
+        if (try_message(copy, call, bytes, in->len + more, true, e, "of %zu bytes and %zu more", in->len,
+                        more) < 0)
             return e->code;
     memcpy(bytes + in->len, in->bytes, in->len);
-    return try_message(v, call, bytes, 2 * in->len, true, e, "of %zu bytes that is there twice", in->len);
+    return try_message(copy, call, bytes, 2 * in->len, true, e, "of %zu bytes that is there twice", in->len);
 }
 
 /* In place of each of the first words, where counts and indices are, and of the last: numbers that no honest
  * message has there, as integers and as floats. */
-static int replace_words(struct codec_copy *v, const struct watch_call *call, unsigned char *bytes,
+static int replace_words(struct codec_copy *copy, const struct watch_call *call, unsigned char *bytes,
                          struct err *e)
 {
     const struct wire_in *in = call->in;
-    const uint32_t n = (uint32_t)v->c.n_params;
+    const uint32_t n = (uint32_t)copy->c.n_params;
     const uint32_t values[] = {0,          1,          0xffffffff, 0x7fffffff, 0x80000000, 0x7fc00000,
                                0x7f800000, 0xff800000, 0x10000,    n - 1,      n,          n + 1};
     const size_t n_words = in->len / sizeof *values;
@@ -96,7 +97,7 @@ static int replace_words(struct codec_copy *v, const struct watch_call *call, un
         for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
             memcpy(bytes, in->bytes, in->len);
             memcpy(bytes + i * sizeof *values, &values[k], sizeof *values);
-            if (try_message(v, call, bytes, in->len, false, e, "with 0x%x as its word %zu",
+            if (try_message(copy, call, bytes, in->len, false, e, "with 0x%x as its word %zu",
                             (unsigned)values[k], i) < 0)
                 return e->code;
         }
@@ -106,10 +107,10 @@ static int replace_words(struct codec_copy *v, const struct watch_call *call, un
 
 /* A codec that has refused messages reads the next one as if it had never received them. Its memory was
  * compared after each; this finds what it keeps elsewhere. `before`: the true message, read before them. */
-static int read_again(struct codec_copy *v, const struct watch_call *call,
+static int read_again(struct codec_copy *copy, const struct watch_call *call,
                       const struct codec_copy_call *before, struct err *e)
 {
-    const struct codec_copy_call after = codec_copy_call(v, call, call->in->bytes, call->in->len);
+    const struct codec_copy_call after = codec_copy_call(copy, call, call->in->bytes, call->in->len);
 
     if (after.rc == before->rc && after.digest == before->digest)
         return 0;
@@ -117,7 +118,7 @@ static int read_again(struct codec_copy *v, const struct watch_call *call,
         e, ERR_CODEC,
         "%s of node %d reads a message differently after it has refused others: it keeps something "
         "outside of its state",
-        call->name, v->run.node);
+        call->name, copy->run.node);
 }
 
 static void put_value(unsigned char *bytes, size_t len)
@@ -171,7 +172,7 @@ static bool is_wanted(uint64_t i)
 }
 
 /* Makes one or several changes, of which only the last may lengthen the message. */
-static int change_often(struct codec_copy *v, const struct watch_call *call, unsigned char *bytes,
+static int change_often(struct codec_copy *copy, const struct watch_call *call, unsigned char *bytes,
                         struct err *e)
 {
     const struct wire_in *in = call->in;
@@ -179,14 +180,14 @@ static int change_often(struct codec_copy *v, const struct watch_call *call, uns
     for (uint64_t i = 0; is_wanted(i); i++, campaign.n_changed++) {
         memcpy(bytes, in->bytes, in->len);
         put_values(bytes, in->len);
-        if (try_message(v, call, bytes, change(bytes, in->len), false, e, "with some of its bytes changed") <
-            0)
+        if (try_message(copy, call, bytes, change(bytes, in->len), false, e,
+                        "with some of its bytes changed") < 0)
             return e->code;
     }
     return 0;
 }
 
-static int attack_message(struct codec_copy *v, const struct watch_call *call, struct err *e)
+static int attack_message(struct codec_copy *copy, const struct watch_call *call, struct err *e)
 {
     unsigned char *bytes = malloc(2 * call->in->len + EXTRA);
     struct codec_copy_call first, again;
@@ -194,45 +195,45 @@ static int attack_message(struct codec_copy *v, const struct watch_call *call, s
 
     if (!bytes)
         return err_set(e, ERR_NOMEM, "no memory for a message");
-    first = codec_copy_call(v, call, call->in->bytes, call->in->len);
-    again = codec_copy_call(v, call, call->in->bytes, call->in->len);
-    rc = truncate_message(v, call, e) < 0 || lengthen_message(v, call, bytes, e) < 0 ||
-                 replace_words(v, call, bytes, e) < 0
+    first = codec_copy_call(copy, call, call->in->bytes, call->in->len);
+    again = codec_copy_call(copy, call, call->in->bytes, call->in->len);
+    rc = truncate_message(copy, call, e) < 0 || lengthen_message(copy, call, bytes, e) < 0 ||
+                 replace_words(copy, call, bytes, e) < 0
              ? e->code
-             : change_often(v, call, bytes, e);
+             : change_often(copy, call, bytes, e);
     if (rc == 0 && first.rc == again.rc && first.digest == again.digest)
-        rc = read_again(v, call, &first, e);
+        rc = read_again(copy, call, &first, e);
     free(bytes);
     return rc;
 }
 
 /* Changes the result of the workers' collective, which is in the codec's own vector. */
-static void change_result(struct codec_copy *v, const struct watch_call *call)
+static void change_result(struct codec_copy *copy, const struct watch_call *call)
 {
     const struct collecting *of = &channel_of(call->c)->collecting;
     size_t len = of->n_last_out;
-    unsigned char *out = codec_copy_twin(v, of->last_out, len);
+    unsigned char *out = codec_copy_twin(copy, of->last_out, len);
 
     for (uint64_t i = 0; out && is_wanted(i); i++, campaign.n_changed++) {
         put_values(out, len);
         flip(out, len);
-        codec_copy_call(v, call, NULL, 0);
+        codec_copy_call(copy, call, NULL, 0);
     }
 }
 
 static int attack(const struct watch_call *call, struct err *e)
 {
-    struct codec_copy v;
+    struct codec_copy copy;
     int rc = 0;
 
-    if (codec_copy_make(&v, campaign.check->plugin, call->c, &campaign.rng, e) < 0)
+    if (codec_copy_make(&copy, campaign.check->plugin, call->c, &campaign.rng, e) < 0)
         return e->code;
     if (!call->in)
-        change_result(&v, call);
+        change_result(&copy, call);
     else
-        rc = attack_message(&v, call, e);
-    campaign.n_read += v.n_calls;
-    codec_copy_clear(&v);
+        rc = attack_message(&copy, call, e);
+    campaign.n_read += copy.n_calls;
+    codec_copy_clear(&copy);
     return rc;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/exchange/exchange_private.h"
 #include "shared/base/crc32c.h"
 
 enum { ANSWER = 1 << 20 };
@@ -47,10 +48,10 @@ static void inert_log(struct codec *c, const char *fmt, ...)
 
 static struct wire_out *inert_message(struct codec *c)
 {
-    struct codec_copy *v = copy_of(c);
+    struct codec_copy *copy = copy_of(c);
 
-    v->out = (struct wire_out){.bytes = v->answer, .limit = ANSWER};
-    return &v->out;
+    copy->out = (struct wire_out){.bytes = copy->answer, .limit = ANSWER};
+    return &copy->out;
 }
 
 static struct wire_out *inert_message_to(struct codec *c, int to)
@@ -97,14 +98,14 @@ static void inert_put_vector(struct codec *c, struct wire_out *out, const float 
 /* Decodes by the job's chain, if any. The result, like the message, ends at inaccessible memory. */
 static const float *inert_get_vector(struct codec *c, struct wire_in *in, size_t n)
 {
-    struct codec_copy *v = copy_of(c);
-    const float *got = compressing_get(channel_of(v->real), in, n);
+    struct codec_copy *copy = copy_of(c);
+    const float *got = compressing_get(channel_of(copy->real), in, n);
     bool is_of_message = (const unsigned char *)got >= in->bytes &&
                          (const unsigned char *)got < in->bytes + in->len;
 
-    if (!got || is_of_message || v->n_vectors == WATCH_VECTORS)
+    if (!got || is_of_message || copy->n_vectors == WATCH_VECTORS)
         return got;
-    return memcpy(watch_buffer(WATCH_VECTOR + v->n_vectors++, n * sizeof *got), got, n * sizeof *got);
+    return memcpy(watch_buffer(WATCH_VECTOR + copy->n_vectors++, n * sizeof *got), got, n * sizeof *got);
 }
 
 static bool inert_holds(const struct codec *c, int block, int worker)
@@ -162,30 +163,30 @@ static size_t rounded(size_t n)
     return (n + 15) / 16 * 16;
 }
 
-static void *copy_in(struct codec_copy *v, const void *from, size_t bytes)
+static void *copy_in(struct codec_copy *copy, const void *from, size_t bytes)
 {
-    struct codec_copy_part *p = &v->parts[v->n_parts++];
+    struct codec_copy_part *p = &copy->parts[copy->n_parts++];
 
-    *p = (struct codec_copy_part){.real = from, .bytes = bytes, .copy = v->bytes + v->n};
+    *p = (struct codec_copy_part){.real = from, .bytes = bytes, .copy = copy->bytes + copy->n};
     if (bytes > 0) /* a codec may have no state */
         memcpy(p->copy, from, bytes);
-    v->n += rounded(bytes);
+    copy->n += rounded(bytes);
     return p->copy;
 }
 
 /* Pointers to vectors may have been exchanged in the state: updates each copy at the same index. */
-static void copy_vector(struct codec_copy *v, const struct channel *ch, size_t k)
+static void copy_vector(struct codec_copy *copy, const struct channel *ch, size_t k)
 {
-    void *copy = copy_in(v, ch->zeros[k].v, vector_bytes(&ch->zeros[k])), *own;
+    void *vector = copy_in(copy, ch->zeros[k].v, vector_bytes(&ch->zeros[k])), *own;
 
     for (size_t i = 0; i < ch->n_zeros; i++) {
         memcpy(&own, (char *)ch->codec.state + ch->zeros[i].at, sizeof own);
         if (own == ch->zeros[k].v)
-            memcpy((char *)v->c.state + ch->zeros[i].at, &copy, sizeof copy);
+            memcpy((char *)copy->c.state + ch->zeros[i].at, &vector, sizeof vector);
     }
 }
 
-int codec_copy_make(struct codec_copy *v, const struct codec_plugin *plugin, struct codec *c,
+int codec_copy_make(struct codec_copy *copy, const struct codec_plugin *plugin, struct codec *c,
                     const struct rng *rng, struct err *e)
 {
     const struct channel *ch = channel_of(c);
@@ -193,39 +194,41 @@ int codec_copy_make(struct codec_copy *v, const struct codec_plugin *plugin, str
 
     for (size_t k = 0; k < ch->n_zeros; k++)
         n += rounded(vector_bytes(&ch->zeros[k]));
-    *v = (struct codec_copy){.c = *c, .real = c, .plugin = plugin, .rng = *rng, .rng_image = *rng};
-    v->bytes = calloc(2, n);
-    v->answer = malloc(ANSWER);
-    if (!v->bytes || !v->answer) {
-        codec_copy_clear(v);
+    *copy = (struct codec_copy){.c = *c, .real = c, .plugin = plugin, .rng = *rng, .rng_image = *rng};
+    copy->bytes = calloc(2, n);
+    copy->answer = malloc(ANSWER);
+    copy->parts = malloc((3 + ch->n_zeros) * sizeof *copy->parts); /* params, grads, state, vectors */
+    if (!copy->bytes || !copy->answer || !copy->parts) {
+        codec_copy_clear(copy);
         return err_set(e, ERR_NOMEM, "no memory for a copy of the codec");
     }
-    v->image = v->bytes + n;
-    v->c.fail_with = inert_fail;
-    v->run = *c->run;
-    v->run.host = &inert_host;
-    v->c.run = &v->run;
-    v->c.params = copy_in(v, c->params, c->n_params * sizeof(float));
-    v->c.grads = copy_in(v, c->grads, c->n_params * sizeof(float));
-    v->c.state = copy_in(v, c->state, plugin->state_size);
+    copy->image = copy->bytes + n;
+    copy->c.fail_with = inert_fail;
+    copy->run = *c->run;
+    copy->run.host = &inert_host;
+    copy->c.run = &copy->run;
+    copy->c.params = copy_in(copy, c->params, c->n_params * sizeof(float));
+    copy->c.grads = copy_in(copy, c->grads, c->n_params * sizeof(float));
+    copy->c.state = copy_in(copy, c->state, plugin->state_size);
     for (size_t k = 0; k < ch->n_zeros; k++)
-        copy_vector(v, ch, k);
-    memcpy(v->image, v->bytes, v->n);
-    v->codec_image = v->c;
-    v->run_image = v->run;
+        copy_vector(copy, ch, k);
+    memcpy(copy->image, copy->bytes, copy->n);
+    copy->codec_image = copy->c;
+    copy->run_image = copy->run;
     return 0;
 }
 
-void codec_copy_clear(struct codec_copy *v)
+void codec_copy_clear(struct codec_copy *copy)
 {
-    free(v->bytes);
-    free(v->answer);
+    free(copy->bytes);
+    free(copy->answer);
+    free(copy->parts);
 }
 
-unsigned char *codec_copy_twin(const struct codec_copy *v, const void *at, size_t bytes)
+unsigned char *codec_copy_twin(const struct codec_copy *copy, const void *at, size_t bytes)
 {
-    for (int i = 0; i < v->n_parts; i++) {
-        const struct codec_copy_part *p = &v->parts[i];
+    for (int i = 0; i < copy->n_parts; i++) {
+        const struct codec_copy_part *p = &copy->parts[i];
         size_t before = (uintptr_t)at - (uintptr_t)p->real;
 
         if ((uintptr_t)at >= (uintptr_t)p->real && before <= p->bytes && bytes <= p->bytes - before)
@@ -234,35 +237,35 @@ unsigned char *codec_copy_twin(const struct codec_copy *v, const void *at, size_
     return NULL;
 }
 
-static const char *find_trace(const struct codec_copy *v)
+static const char *find_trace(const struct codec_copy *copy)
 {
     static const char *const names[] = {"its parameters", "its gradients", "its state"};
     const int n_names = (int)(sizeof names / sizeof *names);
 
-    for (int i = 0; i < v->n_parts; i++) {
-        const struct codec_copy_part *p = &v->parts[i];
+    for (int i = 0; i < copy->n_parts; i++) {
+        const struct codec_copy_part *p = &copy->parts[i];
 
-        if (memcmp(p->copy, v->image + (p->copy - v->bytes), p->bytes) != 0)
+        if (memcmp(p->copy, copy->image + (p->copy - copy->bytes), p->bytes) != 0)
             return i < n_names ? names[i] : "a vector of its state";
     }
-    if (memcmp(&v->c, &v->codec_image, sizeof v->c) != 0 ||
-        memcmp(&v->run, &v->run_image, sizeof v->run) != 0)
+    if (memcmp(&copy->c, &copy->codec_image, sizeof copy->c) != 0 ||
+        memcmp(&copy->run, &copy->run_image, sizeof copy->run) != 0)
         return "a field of struct codec";
-    if (memcmp(&v->rng, &v->rng_image, sizeof v->rng) != 0)
+    if (memcmp(&copy->rng, &copy->rng_image, sizeof copy->rng) != 0)
         return "the node's random numbers";
-    return v->has_recorded ? "codec.csv" : NULL;
+    return copy->has_recorded ? "codec.csv" : NULL;
 }
 
-static void reset(struct codec_copy *v)
+static void reset(struct codec_copy *copy)
 {
-    memcpy(v->bytes, v->image, v->n);
-    v->c = v->codec_image;
-    v->run = v->run_image;
-    v->rng = v->rng_image;
-    v->has_recorded = false;
+    memcpy(copy->bytes, copy->image, copy->n);
+    copy->c = copy->codec_image;
+    copy->run = copy->run_image;
+    copy->rng = copy->rng_image;
+    copy->has_recorded = false;
 }
 
-struct codec_copy_call codec_copy_call(struct codec_copy *v, const struct watch_call *call,
+struct codec_copy_call codec_copy_call(struct codec_copy *copy, const struct watch_call *call,
                                        const unsigned char *bytes, size_t len)
 {
     struct wire_in in = {.len = len};
@@ -270,15 +273,15 @@ struct codec_copy_call codec_copy_call(struct codec_copy *v, const struct watch_
 
     if (bytes)
         in.bytes = memcpy(watch_buffer(WATCH_MESSAGE, len), bytes, len);
-    v->n_vectors = 0;
-    v->n_calls++;
-    watch_enter(call->name, &v->c, call->from);
-    done.rc = watch_leave(call->read(v->plugin, &v->c, call->from, bytes ? &in : NULL));
-    compressing_begin_reading(&channel_of(v->real)->compressing, call->from);
-    done.trace = find_trace(v);
+    copy->n_vectors = 0;
+    copy->n_calls++;
+    watch_enter(call->name, &copy->c, call->from);
+    done.rc = watch_leave(call->read(copy->plugin, &copy->c, call->from, bytes ? &in : NULL));
+    compressing_begin_reading(&channel_of(copy->real)->compressing, call->from);
+    done.trace = find_trace(copy);
     if (done.trace) {
-        done.digest = crc32c_more(crc32c(v->bytes, v->n), &v->c, sizeof v->c);
-        reset(v);
+        done.digest = crc32c_more(crc32c(copy->bytes, copy->n), &copy->c, sizeof copy->c);
+        reset(copy);
     }
     return done;
 }

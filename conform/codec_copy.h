@@ -3,8 +3,10 @@
 #ifndef PSGD_CONFORM_CODEC_COPY_H
 #define PSGD_CONFORM_CODEC_COPY_H
 
+#include "codecs/codec_events.h"
 #include "conform/watch.h"
-#include "runner/exchange/exchange_private.h"
+#include "shared/base/err.h"
+#include "shared/base/rng.h"
 
 /* Memory that reading a message may change: parameters, gradients, state, and the vectors of zeros(). */
 struct codec_copy_part {
@@ -18,7 +20,7 @@ struct codec_copy {
     struct codec_run run, run_image;
     struct codec *real; /* the original */
     const struct codec_plugin *plugin;
-    struct codec_copy_part parts[3 + CHANNEL_ZEROS_MAX];
+    struct codec_copy_part *parts; /* (n_parts) */
     int n_parts;
     unsigned char *bytes, *image; /* (n): the memory of all parts, and its initial content for the reset */
     size_t n;
@@ -40,15 +42,15 @@ struct codec_copy_call {
 };
 
 /* `rng`: the state from which the copy draws in each call. ERR_NOMEM. */
-int codec_copy_make(struct codec_copy *v, const struct codec_plugin *plugin, struct codec *c,
+int codec_copy_make(struct codec_copy *copy, const struct codec_plugin *plugin, struct codec *c,
                     const struct rng *rng, struct err *e);
-void codec_copy_clear(struct codec_copy *v);
+void codec_copy_clear(struct codec_copy *copy);
 
 /* Returns the address in the copy of `bytes` bytes `at` in the codec's memory; NULL: not in it. */
-unsigned char *codec_copy_twin(const struct codec_copy *v, const void *at, size_t bytes);
+unsigned char *codec_copy_twin(const struct codec_copy *copy, const void *at, size_t bytes);
 
 /* Repeats the call on the copy, with the `len` bytes instead of the original message (NULL: without one). */
-struct codec_copy_call codec_copy_call(struct codec_copy *v, const struct watch_call *call,
+struct codec_copy_call codec_copy_call(struct codec_copy *copy, const struct watch_call *call,
                                        const unsigned char *bytes, size_t len);
 
 #endif
