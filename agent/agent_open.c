@@ -163,7 +163,7 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
     if (file_mkdirs(opt->dir, 0700, e) < 0 || make_absolute(a, e) < 0 || private_folder(a->opt.dir, e) < 0 ||
         lock_folder(a, e) < 0)
         goto fail;
-    file_sweep(a->opt.dir); /* no other process writes there, as this agent has the lock */
+    file_remove_temporary(a->opt.dir); /* no other process writes there, as this agent has the lock */
     if (load_id(a, e) < 0 || open_contents(a, e) < 0)
         goto fail;
     return 0;

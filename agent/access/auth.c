@@ -73,7 +73,7 @@ static int link_path(char *out, size_t size, int port, const char *what, bool ma
         (make && file_mkdirs(agents, 0700, e) < 0))
         return e->code;
     if (make)
-        file_sweep(agents);
+        file_remove_temporary(agents);
     snprintf(name, sizeof name, "%d.%s", port, what);
     return file_join(out, size, agents, name, e);
 }

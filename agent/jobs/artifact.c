@@ -73,7 +73,7 @@ size_t artifact_clean_run(const char *job_folder, const char *reason)
         return 0;
     if (strcmp(reason, REASON_DISK_FULL) == 0)
         return file_keep_only(path, is_in_run);
-    file_sweep(path);
+    file_remove_temporary(path);
     return 0;
 }
 

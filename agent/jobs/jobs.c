@@ -403,7 +403,7 @@ static int read_job(struct jobs *jobs, const char *folder, struct err *e)
     }
     if (!t->job.spec.id[0])
         assume_reservation(t);
-    file_sweep(t->dir);
+    file_remove_temporary(t->dir);
     if (job_state_is_terminal(t->job.state)) {
         journal_rest(&t->journal);
         artifact_clean_run(t->dir, t->job.reason); /* again, as a power failure may have undone it */

@@ -183,7 +183,7 @@ static bool is_left_over(const char *name)
     return n > 0 && n <= INT_MAX && !*end && (n == getpid() || writer_has_ended((pid_t)n));
 }
 
-void file_sweep(const char *dir)
+void file_remove_temporary(const char *dir)
 {
     DIR *list = opendir(dir);
     struct dirent *d;

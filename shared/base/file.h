@@ -21,7 +21,7 @@ int file_check_replaceable(const char *path, struct err *e);
 /* Writes the temporary name of `path` that file_write uses in this process. */
 int file_temporary(char *out, size_t size, const char *path, struct err *e);
 /* Removes from a folder the files that have a temporary name of a process that has ended. */
-void file_sweep(const char *dir);
+void file_remove_temporary(const char *dir);
 /* As file_write, of n parts one after the other. Unless `is_synced`, the file is not synced to the disk,
  * which takes some 10 ms: the replacement is then atomic if this process ends, not if the machine crashes.
  * file_sync() syncs it later. */

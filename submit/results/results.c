@@ -121,10 +121,10 @@ static void sweep_parts(const struct submission *s)
     char path[PATH_MAX];
     struct err ignored;
 
-    file_sweep(s->folder);
+    file_remove_temporary(s->folder);
     for (int i = 0; i < N_PARTS; i++)
         if (file_join(path, sizeof path, s->folder, part(s, i), &ignored) == 0)
-            file_sweep(path);
+            file_remove_temporary(path);
 }
 
 static int make_parts(struct submission *s, struct err *e)

@@ -104,7 +104,7 @@ static int check_empty(const struct sweep *s, struct err *e)
     char **names;
     size_t n;
 
-    file_sweep(s->folder);
+    file_remove_temporary(s->folder);
     if (untrusted_list(&names, &n, s->lock, 1, e) < 0)
         return err_at(e, "%s", s->folder);
     if (n > 0) {

@@ -204,19 +204,20 @@ TEST(an_overlong_path_is_refused)
     assert_int_equal(file_join(out, sizeof out, "abcd", "def", &e), ERR_CONFIG);
 }
 
-TEST(a_sweep_removes_temporary_files_of_ended_processes_only)
+TEST(temporary_files_of_ended_processes_are_removed_and_no_others)
 {
     static const char *const kept[] = {"f", "f.tmp", "f.tmp.1", "f.tmp.x", "f.tmp.4194305.part"};
-    static const char *const swept[] = {"f.tmp.4194305", "f.tmp.1.tmp.4194305"}; /* beyond the largest pid */
+    static const char *const removed[] = {"f.tmp.4194305",
+                                          "f.tmp.1.tmp.4194305"}; /* beyond the largest pid */
     const char *dir = unit_folder();
     char path[256];
     struct err e;
 
-    for (size_t i = 0; i < N_OF(kept) + N_OF(swept); i++) {
-        snprintf(path, sizeof path, "%s/%s", dir, i < N_OF(kept) ? kept[i] : swept[i - N_OF(kept)]);
+    for (size_t i = 0; i < N_OF(kept) + N_OF(removed); i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, i < N_OF(kept) ? kept[i] : removed[i - N_OF(kept)]);
         assert_ok(file_write(path, "x", 1, 0600, &e));
     }
-    file_sweep(dir);
+    file_remove_temporary(dir);
     assert_int_equal(n_entries(dir), N_OF(kept));
     for (size_t i = 0; i < N_OF(kept); i++) {
         snprintf(path, sizeof path, "%s/%s", dir, kept[i]);
@@ -391,7 +392,7 @@ int main(void)
         cmocka_unit_test(folders_are_created_with_their_parents_and_existing_ones_accepted),
         cmocka_unit_test(removing_a_tree_does_not_follow_symlinks),
         cmocka_unit_test(an_overlong_path_is_refused),
-        cmocka_unit_test(a_sweep_removes_temporary_files_of_ended_processes_only),
+        cmocka_unit_test(temporary_files_of_ended_processes_are_removed_and_no_others),
         cmocka_unit_test(a_folder_is_emptied_but_for_what_is_kept_and_links_are_not_followed),
         cmocka_unit_test(a_file_extension_needs_a_name_before_it),
         cmocka_unit_test(the_program_folder_contains_this_program),
