@@ -107,57 +107,57 @@ static int spread(float **out, const float *v, size_t n, size_t n_in, struct err
 }
 
 /* Reads the scale from the file of `p`. */
-static int open_scale(struct loader *f, const struct loader_part *p, struct err *e)
+static int open_scale(struct loader *l, const struct loader_part *p, struct err *e)
 {
     const struct tensor_view *scale = tensor_file_find(&p->file, "scale");
     const struct tensor_view *shift = tensor_file_find(&p->file, "shift");
     size_t n = scale ? scale->shape[0] : 0;
 
-    f->is_scaled = scale || p->x.type == TENSOR_U8;
-    f->scale = 1.0f / 255.0f;
+    l->is_scaled = scale || p->x.type == TENSOR_U8;
+    l->scale = 1.0f / 255.0f;
     if (!scale && !shift)
         return 0;
     if (!scale || !shift || scale->type != TENSOR_F32 || shift->type != TENSOR_F32 || scale->n_dims != 1 ||
-        shift->n_dims != 1 || shift->shape[0] != n || n == 0 || f->n_in % n != 0 || p->x.type == TENSOR_I32)
-        return err_set(e, ERR_CONFIG, "tensors scale and shift do not fit samples of %zu values", f->n_in);
-    f->scale = ((const float *)scale->data)[0];
-    f->shift = ((const float *)shift->data)[0];
+        shift->n_dims != 1 || shift->shape[0] != n || n == 0 || l->n_in % n != 0 || p->x.type == TENSOR_I32)
+        return err_set(e, ERR_CONFIG, "tensors scale and shift do not fit samples of %zu values", l->n_in);
+    l->scale = ((const float *)scale->data)[0];
+    l->shift = ((const float *)shift->data)[0];
     if (n == 1)
         return 0;
-    return spread(&f->scales, scale->data, n, f->n_in, e) < 0 ||
-                   spread(&f->shifts, shift->data, n, f->n_in, e) < 0
+    return spread(&l->scales, scale->data, n, l->n_in, e) < 0 ||
+                   spread(&l->shifts, shift->data, n, l->n_in, e) < 0
                ? e->code
                : 0;
 }
 
-static int open_image(struct loader *f, struct err *e)
+static int open_image(struct loader *l, struct err *e)
 {
-    const struct tensor_view *t = tensor_file_find(&f->train.file, "augment");
+    const struct tensor_view *t = tensor_file_find(&l->train.file, "augment");
     const int32_t *v = t ? t->data : NULL;
 
     if (!t)
         return 0;
     if (t->type != TENSOR_I32 || t->n_dims != 1 || t->shape[0] != 5 || v[0] < 1 || v[1] < 1 || v[2] < 1 ||
         v[3] < 0 || v[3] >= v[0] || v[3] >= v[1] || v[0] > LAYER_VALUES_MAX || v[1] > LAYER_VALUES_MAX ||
-        v[2] > LAYER_VALUES_MAX || f->n_in % (size_t)v[0] != 0 ||
-        f->n_in / (size_t)v[0] != (size_t)v[1] * (size_t)v[2] || f->train.x.type == TENSOR_I32)
-        return err_set(e, ERR_CONFIG, "tensor augment does not fit samples of %zu values", f->n_in);
-    f->image = (struct loader_image){.rows = (size_t)v[0],
+        v[2] > LAYER_VALUES_MAX || l->n_in % (size_t)v[0] != 0 ||
+        l->n_in / (size_t)v[0] != (size_t)v[1] * (size_t)v[2] || l->train.x.type == TENSOR_I32)
+        return err_set(e, ERR_CONFIG, "tensor augment does not fit samples of %zu values", l->n_in);
+    l->image = (struct loader_image){.rows = (size_t)v[0],
                                      .cols = (size_t)v[1],
                                      .channels = (size_t)v[2],
                                      .crop = (size_t)v[3],
                                      .flip = v[4] != 0};
-    f->whole = malloc(f->n_in * sizeof *f->whole);
-    return f->whole ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu values", f->n_in);
+    l->whole = malloc(l->n_in * sizeof *l->whole);
+    return l->whole ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu values", l->n_in);
 }
 
 /* A batch's samples lie anywhere in the shard, and with pages of 4 KiB nearly each one misses the TLB: with
  * huge pages a batch is gathered in two thirds of the time. Few file systems map files with huge pages, so
  * a small shard is copied; copied parts of the file no longer count as this process's memory. */
-static void use_huge_pages(struct loader *f)
+static void use_huge_pages(struct loader *l)
 {
-    const char *from = f->train.x.data, *map = f->train.file.map;
-    size_t bytes = tensor_bytes(&f->train.x), page = (size_t)sysconf(_SC_PAGESIZE);
+    const char *from = l->train.x.data, *map = l->train.file.map;
+    size_t bytes = tensor_bytes(&l->train.x), page = (size_t)sysconf(_SC_PAGESIZE);
     char *to;
 
     if (bytes < HUGE_PAGE || (double)bytes > memory_available() / SMALL_SHARD)
@@ -170,125 +170,125 @@ static void use_huge_pages(struct loader *f)
         size_t n = bytes - at < HUGE_PAGE ? bytes - at : HUGE_PAGE;
 
         memcpy(to + at, from + at, n);
-        madvise(f->train.file.map, (size_t)(from + at + n - map) / page * page, MADV_DONTNEED);
+        madvise(l->train.file.map, (size_t)(from + at + n - map) / page * page, MADV_DONTNEED);
     }
-    f->train.x.data = f->copy = to;
+    l->train.x.data = l->copy = to;
 }
 
 /* Checks the columns' lengths, and makes room for their order. */
-static int open_columns(struct loader *f, const char *train, int node, struct err *e)
+static int open_columns(struct loader *l, const char *train, int node, struct err *e)
 {
-    const struct tensor_view *t = tensor_file_find(&f->train.file, "lengths");
-    size_t n = f->train.x.shape[0], sum = 0, most = 0;
+    const struct tensor_view *t = tensor_file_find(&l->train.file, "lengths");
+    size_t n = l->train.x.shape[0], sum = 0, most = 0;
 
-    if (!t || t->type != TENSOR_I32 || t->n_dims != 1 || t->shape[0] != f->n_cols)
+    if (!t || t->type != TENSOR_I32 || t->n_dims != 1 || t->shape[0] != l->n_cols)
         return err_set(e, ERR_CONFIG, "%s: not the shard of node %d: it has %zu columns, the node %zu", train,
-                       node, t ? t->shape[0] : 0, f->n_cols);
-    f->lengths = t->data;
-    for (size_t c = 0; c < f->n_cols; c++) {
-        size_t length = f->lengths[c] > 0 ? (size_t)f->lengths[c] : 0;
+                       node, t ? t->shape[0] : 0, l->n_cols);
+    l->lengths = t->data;
+    for (size_t c = 0; c < l->n_cols; c++) {
+        size_t length = l->lengths[c] > 0 ? (size_t)l->lengths[c] : 0;
 
-        if (length < f->n_rows || f->n_rows == 0)
+        if (length < l->n_rows || l->n_rows == 0)
             return err_set(e, ERR_CONFIG, "%s: column %zu has %zu samples, an epoch has %zu steps", train, c,
-                           length, f->n_rows);
+                           length, l->n_rows);
         most = length > most ? length : most;
         sum += length;
     }
     if (sum != n || n > UINT32_MAX)
         return err_set(e, ERR_CONFIG, "%s: %zu samples, its columns have %zu", train, n, sum);
-    f->order = malloc(f->n_cols * f->n_rows * sizeof *f->order);
-    f->column = malloc(most * sizeof *f->column);
-    return f->order && f->column ? 0 : err_set(e, ERR_NOMEM, "no memory for the order of %zu samples", n);
+    l->order = malloc(l->n_cols * l->n_rows * sizeof *l->order);
+    l->column = malloc(most * sizeof *l->column);
+    return l->order && l->column ? 0 : err_set(e, ERR_NOMEM, "no memory for the order of %zu samples", n);
 }
 
-int loader_open(struct loader *f, const char *train, const char *test, const struct blocks *b, int node,
+int loader_open(struct loader *l, const char *train, const char *test, const struct blocks *b, int node,
                 size_t batch, size_t n_rows, const struct model_spec *m, uint64_t seed, struct err *e)
 {
-    *f = (struct loader){.n_in = (size_t)m->n_in,
+    *l = (struct loader){.n_in = (size_t)m->n_in,
                          .n_targets = (size_t)m->n_out,
                          .batch = batch,
                          .n_rows = n_rows,
                          .seed = seed};
-    f->blocks = malloc((size_t)b->n_blocks * sizeof *f->blocks);
-    if (!f->blocks)
+    l->blocks = malloc((size_t)b->n_blocks * sizeof *l->blocks);
+    if (!l->blocks)
         return err_set(e, ERR_NOMEM, "no memory for %d blocks", b->n_blocks);
-    f->n_blocks = blocks_of(b, node, f->blocks);
-    f->n_cols = (size_t)f->n_blocks * batch;
-    if (open_part(&f->train, train, false, m, e) < 0 || open_part(&f->test, test, false, m, e) < 0)
+    l->n_blocks = blocks_of(b, node, l->blocks);
+    l->n_cols = (size_t)l->n_blocks * batch;
+    if (open_part(&l->train, train, false, m, e) < 0 || open_part(&l->test, test, false, m, e) < 0)
         goto fail;
-    if (check_alike(&f->train, &f->test, e) < 0 || open_scale(f, &f->train, e) < 0 || open_image(f, e) < 0) {
+    if (check_alike(&l->train, &l->test, e) < 0 || open_scale(l, &l->train, e) < 0 || open_image(l, e) < 0) {
         err_at(e, "%s", train);
         goto fail;
     }
-    f->n_test = f->test.x.shape[0];
-    if (open_columns(f, train, node, e) < 0)
+    l->n_test = l->test.x.shape[0];
+    if (open_columns(l, train, node, e) < 0)
         goto fail;
-    use_huge_pages(f);
+    use_huge_pages(l);
     return 0;
 fail:
-    loader_close(f);
+    loader_close(l);
     return e->code;
 }
 
-int loader_open_test(struct loader *f, const char *test, const struct model_spec *m, struct err *e)
+int loader_open_test(struct loader *l, const char *test, const struct model_spec *m, struct err *e)
 {
-    *f = (struct loader){.n_in = (size_t)m->n_in, .n_targets = (size_t)m->n_out};
-    if (open_part(&f->test, test, true, m, e) < 0)
+    *l = (struct loader){.n_in = (size_t)m->n_in, .n_targets = (size_t)m->n_out};
+    if (open_part(&l->test, test, true, m, e) < 0)
         goto fail;
-    if (open_scale(f, &f->test, e) < 0) {
+    if (open_scale(l, &l->test, e) < 0) {
         err_at(e, "%s", test);
         goto fail;
     }
-    f->n_test = f->test.x.shape[0];
+    l->n_test = l->test.x.shape[0];
     return 0;
 fail:
-    loader_close(f);
+    loader_close(l);
     return e->code;
 }
 
-void loader_close(struct loader *f)
+void loader_close(struct loader *l)
 {
-    tensor_file_close(&f->train.file);
-    tensor_file_close(&f->test.file);
-    free(f->copy);
-    free(f->blocks);
-    free(f->order);
-    free(f->column);
-    free(f->scales);
-    free(f->shifts);
-    free(f->whole);
-    *f = (struct loader){0};
+    tensor_file_close(&l->train.file);
+    tensor_file_close(&l->test.file);
+    free(l->copy);
+    free(l->blocks);
+    free(l->order);
+    free(l->column);
+    free(l->scales);
+    free(l->shifts);
+    free(l->whole);
+    *l = (struct loader){0};
 }
 
 /* Returns the job-wide number of this node's column c. */
-static uint64_t global_column(const struct loader *f, size_t c)
+static uint64_t global_column(const struct loader *l, size_t c)
 {
-    return (uint64_t)f->blocks[c / f->batch] * f->batch + c % f->batch;
+    return (uint64_t)l->blocks[c / l->batch] * l->batch + c % l->batch;
 }
 
 /* The entries of one step are consecutive in `order`. */
-void loader_epoch(struct loader *f, uint64_t epoch)
+void loader_epoch(struct loader *l, uint64_t epoch)
 {
     uint32_t first = 0; /* sample of the column */
 
-    f->epoch = epoch;
-    for (size_t c = 0; c < f->n_cols; c++) {
-        partition_order(f->column, (size_t)f->lengths[c], f->seed, epoch, global_column(f, c));
-        for (size_t row = 0; row < f->n_rows; row++)
-            f->order[row * f->n_cols + c] = first + f->column[row];
-        first += (uint32_t)f->lengths[c];
+    l->epoch = epoch;
+    for (size_t c = 0; c < l->n_cols; c++) {
+        partition_order(l->column, (size_t)l->lengths[c], l->seed, epoch, global_column(l, c));
+        for (size_t row = 0; row < l->n_rows; row++)
+            l->order[row * l->n_cols + c] = first + l->column[row];
+        first += (uint32_t)l->lengths[c];
     }
 }
 
-int loader_batch_init(struct loader_batch *b, const struct loader *f, size_t n, struct err *e)
+int loader_batch_init(struct loader_batch *b, const struct loader *l, size_t n, struct err *e)
 {
     /* Aligned to cache lines: matrix products load them faster. */
     *b = (struct loader_batch){
-        .x = aligned_alloc(LINE, (n * f->n_in * sizeof *b->x + LINE - 1) / LINE * LINE)};
-    if (f->test.labels)
+        .x = aligned_alloc(LINE, (n * l->n_in * sizeof *b->x + LINE - 1) / LINE * LINE)};
+    if (l->test.labels)
         b->labels = malloc(n * sizeof *b->labels);
     else
-        b->targets = malloc(n * f->n_targets * sizeof *b->targets);
+        b->targets = malloc(n * l->n_targets * sizeof *b->targets);
     if (b->x && (b->labels || b->targets))
         return 0;
     loader_batch_clear(b);
@@ -344,33 +344,33 @@ FAST static void ints_to_floats(float *restrict x, const int32_t *restrict token
 }
 
 /* Sample number `at` of the file as floats. */
-static void take_values(const struct loader *f, const struct loader_part *p, size_t at, float *x)
+static void take_values(const struct loader *l, const struct loader_part *p, size_t at, float *x)
 {
-    const uint8_t *bytes = (const uint8_t *)p->x.data + at * f->n_in;
-    const float *floats = (const float *)p->x.data + at * f->n_in;
+    const uint8_t *bytes = (const uint8_t *)p->x.data + at * l->n_in;
+    const float *floats = (const float *)p->x.data + at * l->n_in;
 
     if (p->x.type == TENSOR_I32)
-        ints_to_floats(x, (const int32_t *)p->x.data + at * f->n_in, f->n_in);
-    else if (!f->is_scaled)
-        memcpy(x, floats, f->n_in * sizeof *x);
-    else if (p->x.type == TENSOR_U8 && f->scales)
-        scale_bytes_each(x, bytes, f->n_in, f->scales, f->shifts);
+        ints_to_floats(x, (const int32_t *)p->x.data + at * l->n_in, l->n_in);
+    else if (!l->is_scaled)
+        memcpy(x, floats, l->n_in * sizeof *x);
+    else if (p->x.type == TENSOR_U8 && l->scales)
+        scale_bytes_each(x, bytes, l->n_in, l->scales, l->shifts);
     else if (p->x.type == TENSOR_U8)
-        scale_bytes(x, bytes, f->n_in, f->scale, f->shift);
-    else if (f->scales)
-        scale_floats_each(x, floats, f->n_in, f->scales, f->shifts);
+        scale_bytes(x, bytes, l->n_in, l->scale, l->shift);
+    else if (l->scales)
+        scale_floats_each(x, floats, l->n_in, l->scales, l->shifts);
     else
-        scale_floats(x, floats, f->n_in, f->scale, f->shift);
+        scale_floats(x, floats, l->n_in, l->scale, l->shift);
 }
 
-static void take_truth(const struct loader *f, const struct loader_part *p, size_t at, struct loader_batch *b,
+static void take_truth(const struct loader *l, const struct loader_part *p, size_t at, struct loader_batch *b,
                        size_t j)
 {
     if (p->labels)
         b->labels[j] = p->labels[at];
     else if (p->targets)
-        memcpy(b->targets + j * f->n_targets, p->targets + at * f->n_targets,
-               f->n_targets * sizeof *b->targets);
+        memcpy(b->targets + j * l->n_targets, p->targets + at * l->n_targets,
+               l->n_targets * sizeof *b->targets);
 }
 
 /* Copies n pixels of one row of the whole image from `from` on, forwards or backwards. */
@@ -385,16 +385,16 @@ static void copy_pixels(float *to, const float *from, size_t n, size_t channels,
 }
 
 /* A pixel outside the image counts as 0 in the file, which is the shift after scaling. */
-static void fill_outside(const struct loader *f, float *to, size_t n)
+static void fill_outside(const struct loader *l, float *to, size_t n)
 {
-    for (size_t i = 0; i < n * f->image.channels; i++)
-        to[i] = f->shifts ? f->shifts[i % f->image.channels] : f->is_scaled ? f->shift : 0;
+    for (size_t i = 0; i < n * l->image.channels; i++)
+        to[i] = l->shifts ? l->shifts[i % l->image.channels] : l->is_scaled ? l->shift : 0;
 }
 
 /* Pixel (r, c) of x is pixel (r + down - crop, c + right - crop) of f->whole, if there is one. */
-static void show_window(const struct loader *f, float *x, size_t down, size_t right, bool mirrored)
+static void show_window(const struct loader *l, float *x, size_t down, size_t right, bool mirrored)
 {
-    const struct loader_image *im = &f->image;
+    const struct loader_image *im = &l->image;
     size_t width = im->cols * im->channels;
     size_t skip = right < im->crop ? im->crop - right : 0;  /* columns of x before the image begins */
     size_t first = right > im->crop ? right - im->crop : 0; /* first column of the image in x */
@@ -406,69 +406,69 @@ static void show_window(const struct loader *f, float *x, size_t down, size_t ri
         const float *row;
 
         if (r + down < im->crop || r + down - im->crop >= im->rows) {
-            fill_outside(f, x, im->cols);
+            fill_outside(l, x, im->cols);
             continue;
         }
-        row = f->whole + (r + down - im->crop) * width;
-        fill_outside(f, x, before);
+        row = l->whole + (r + down - im->crop) * width;
+        fill_outside(l, x, before);
         copy_pixels(x + before * im->channels, row + (mirrored ? first + n - 1 : first) * im->channels, n,
                     im->channels, mirrored);
-        fill_outside(f, x + (before + n) * im->channels, im->cols - before - n);
+        fill_outside(l, x + (before + n) * im->channels, im->cols - before - n);
     }
 }
 
 /* The same on all nodes that hold the block: depends on the job's seed, the epoch, the column and the
  * step. */
-static void take_augmented(const struct loader *f, size_t at, size_t col, size_t row, float *x)
+static void take_augmented(const struct loader *l, size_t at, size_t col, size_t row, float *x)
 {
-    uint32_t n_offsets = 2 * (uint32_t)f->image.crop + 1;
+    uint32_t n_offsets = 2 * (uint32_t)l->image.crop + 1;
     uint32_t down, right;
     struct rng r;
 
-    rng_init(&r, f->seed ^ stream_augment, f->epoch, global_column(f, col) * f->n_rows + row);
-    take_values(f, &f->train, at, f->whole);
+    rng_init(&r, l->seed ^ stream_augment, l->epoch, global_column(l, col) * l->n_rows + row);
+    take_values(l, &l->train, at, l->whole);
     down = rng_below(&r, n_offsets);
     right = rng_below(&r, n_offsets);
-    show_window(f, x, down, right, f->image.flip && rng_below(&r, 2));
+    show_window(l, x, down, right, l->image.flip && rng_below(&r, 2));
 }
 
 /* Returns the number of the file's sample that column col uses in step row. */
-static size_t sample_of(const struct loader *f, size_t row, size_t col)
+static size_t sample_of(const struct loader *l, size_t row, size_t col)
 {
-    return f->order[row * f->n_cols + col];
+    return l->order[row * l->n_cols + col];
 }
 
 /* A batch's samples lie anywhere in the file: prefetching halves the time. The second-level cache has more
  * outstanding loads than the first. */
-static void fetch_ahead(const struct loader *f, size_t at)
+static void fetch_ahead(const struct loader *l, size_t at)
 {
-    size_t size = tensor_type_size(f->train.x.type) * f->n_in;
-    const char *p = (const char *)f->train.x.data + at * size;
+    size_t size = tensor_type_size(l->train.x.type) * l->n_in;
+    const char *p = (const char *)l->train.x.data + at * size;
 
     for (size_t k = 0; k < size && k < AHEAD_BYTES; k += LINE)
         __builtin_prefetch(p + k, 0, 2);
 }
 
-void loader_block(const struct loader *f, size_t row, int i, struct loader_batch *b)
+void loader_block(const struct loader *l, size_t row, int i, struct loader_batch *b)
 {
-    for (size_t j = 0; j < f->batch; j++) {
-        size_t col = (size_t)i * f->batch + j;
-        size_t at = sample_of(f, row, col);
+    for (size_t j = 0; j < l->batch; j++) {
+        size_t col = (size_t)i * l->batch + j;
+        size_t at = sample_of(l, row, col);
 
-        if (j + AHEAD < f->batch)
-            fetch_ahead(f, sample_of(f, row, col + AHEAD));
-        if (f->whole)
-            take_augmented(f, at, col, row, b->x + j * f->n_in);
+        if (j + AHEAD < l->batch)
+            fetch_ahead(l, sample_of(l, row, col + AHEAD));
+        if (l->whole)
+            take_augmented(l, at, col, row, b->x + j * l->n_in);
         else
-            take_values(f, &f->train, at, b->x + j * f->n_in);
-        take_truth(f, &f->train, at, b, j);
+            take_values(l, &l->train, at, b->x + j * l->n_in);
+        take_truth(l, &l->train, at, b, j);
     }
 }
 
-void loader_test(const struct loader *f, size_t start, size_t n, struct loader_batch *b)
+void loader_test(const struct loader *l, size_t start, size_t n, struct loader_batch *b)
 {
     for (size_t j = 0; j < n; j++) {
-        take_values(f, &f->test, start + j, b->x + j * f->n_in);
-        take_truth(f, &f->test, start + j, b, j);
+        take_values(l, &l->test, start + j, b->x + j * l->n_in);
+        take_truth(l, &l->test, start + j, b, j);
     }
 }

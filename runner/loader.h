@@ -51,27 +51,27 @@ struct loader {
 
 /* n_rows: the steps of an epoch. ERR_CONFIG: the files are not shards of this job (the message has what was
  * expected and what was found), or their labels, targets, tokens or transforms do not fit the model. */
-int loader_open(struct loader *f, const char *train, const char *test, const struct blocks *b, int node,
+int loader_open(struct loader *l, const char *train, const char *test, const struct blocks *b, int node,
                 size_t batch, size_t n_rows, const struct model_spec *m, uint64_t seed, struct err *e);
 /* Opens samples to evaluate, in a file like that of a test set, with a "scale" and "shift" of its own.
  * Without labels and targets, those of a batch have no meaning. Only loader_test() may be called. */
-int loader_open_test(struct loader *f, const char *test, const struct model_spec *m, struct err *e);
-void loader_close(struct loader *f);
+int loader_open_test(struct loader *l, const char *test, const struct model_spec *m, struct err *e);
+void loader_close(struct loader *l);
 
-void loader_epoch(struct loader *f, uint64_t epoch); /* from 0 */
+void loader_epoch(struct loader *l, uint64_t epoch); /* from 0 */
 /* A batch of up to n samples, with labels or targets as the files have. */
 struct loader_batch {
     float *x; /* (n, n_in), scaled */
     int32_t *labels;
     float *targets; /* (n, n_targets) */
 };
-int loader_batch_init(struct loader_batch *b, const struct loader *f, size_t n, struct err *e);
+int loader_batch_init(struct loader_batch *b, const struct loader *l, size_t n, struct err *e);
 void loader_batch_clear(struct loader_batch *b);
 struct truth loader_truth(const struct loader_batch *b);
 
 /* Gathers batch `row` (the step in the epoch) of this node's i-th block. */
-void loader_block(const struct loader *f, size_t row, int i, struct loader_batch *b);
+void loader_block(const struct loader *l, size_t row, int i, struct loader_batch *b);
 /* Gathers test samples start .. start + n - 1. */
-void loader_test(const struct loader *f, size_t start, size_t n, struct loader_batch *b);
+void loader_test(const struct loader *l, size_t start, size_t n, struct loader_batch *b);
 
 #endif

@@ -31,60 +31,60 @@ static const enum mesh_tls tls_of[] = {
 
 /* Call it when this node has mapped its peers' memory. The next mesh poll notifies the peers, and from then
  * on this node reads messages from their send pools. */
-static int open_send_pool(struct node *n, struct shm_agreement *p, struct err *e)
+static int open_send_pool(struct node *n, struct shm_agreement *a, struct err *e)
 {
-    if (n->send_pool || !shm_agreement_has_joined(p))
+    if (n->send_pool || !shm_agreement_has_joined(a))
         return 0;
-    if (send_pool_open(&n->send_pool, shm_agreement_take(p), n->mesh->pool->limit, e) < 0)
+    if (send_pool_open(&n->send_pool, shm_agreement_take(a), n->mesh->pool->limit, e) < 0)
         return e->code;
     for (size_t i = 0; i < n->n_peers; i++)
         mesh_tcp_attach(n->mesh, n->peers[i],
-                        send_pool_memory(n->send_pool, mesh_slot(p->n_workers, n->peers[i])));
+                        send_pool_memory(n->send_pool, mesh_slot(a->n_workers, n->peers[i])));
     return 0;
 }
 
-static int on_event(struct node *n, struct shm_agreement *p, struct mesh_event *ev, struct err *e)
+static int on_event(struct node *n, struct shm_agreement *a, struct mesh_event *ev, struct err *e)
 {
     if (ev->kind == MESH_MESSAGE && ev->head.kind == FRAME_LOCAL)
-        return shm_agreement_on_message(p, ev, e);
+        return shm_agreement_on_message(a, ev, e);
     if (exchange_on_event(n->exchange, ev, e) < 0)
         return e->code;
-    return ev->kind == MESH_LOST || ev->kind == MESH_LEFT ? shm_agreement_on_end(p, ev->head.peer, e)
-                                                          : shm_agreement_advance(p, e);
+    return ev->kind == MESH_LOST || ev->kind == MESH_LEFT ? shm_agreement_on_end(a, ev->head.peer, e)
+                                                          : shm_agreement_advance(a, e);
 }
 
 /* Waits until every peer has reported whether it can share memory. Collectives wait for all of them anyway;
  * for messages the codec rule decides what to do without a peer. */
-static int settle_sharing(struct node *n, struct shm_agreement *p, bool collects, struct err *e)
+static int settle_sharing(struct node *n, struct shm_agreement *a, bool collects, struct err *e)
 {
-    while (!shm_agreement_is_settled(p)) {
+    while (!shm_agreement_is_settled(a)) {
         struct mesh_event ev;
         double now = clock_now();
 
-        if (!collects && open_send_pool(n, p, e) < 0)
+        if (!collects && open_send_pool(n, a, e) < 0)
             return e->code;
-        if (shm_agreement_is_late(p, collects ? CONNECT_S : join_timeout(n), now))
-            return collects ? shm_agreement_late(p, e) : shm_agreement_stop_waiting(p, e);
+        if (shm_agreement_is_late(a, collects ? CONNECT_S : join_timeout(n), now))
+            return collects ? shm_agreement_late(a, e) : shm_agreement_stop_waiting(a, e);
         if (mesh_poll(n->mesh, &ev, now + 0.5, e) < 0)
             return e->code;
         if (flag_is_up(&node_interrupted))
             return err_set(e, ERR_CANCELLED, "asked to stop");
-        if (on_event(n, p, &ev, e) < 0)
+        if (on_event(n, a, &ev, e) < 0)
             return e->code;
     }
-    return collects ? 0 : open_send_pool(n, p, e);
+    return collects ? 0 : open_send_pool(n, a, e);
 }
 
-/* Logs which collectives use the memory that p->n_places workers share. */
-static void report_shared(const struct node *n, const struct shm_agreement *p)
+/* Logs which collectives use the memory that a->n_places workers share. */
+static void report_shared(const struct node *n, const struct shm_agreement *a)
 {
-    if (p->n_places == n->set.node_count)
-        fprintf(stderr, "collectives use memory shared by all %d workers\n", p->n_places);
-    else if (p->n_places > 1)
+    if (a->n_places == n->set.node_count)
+        fprintf(stderr, "collectives use memory shared by all %d workers\n", a->n_places);
+    else if (a->n_places > 1)
         fprintf(stderr,
                 "collectives use memory shared by the %d workers on this machine, and connections "
                 "between machines\n",
-                p->n_places);
+                a->n_places);
     else
         fprintf(stderr, "collectives use connections: this worker is alone on its machine\n");
 }
@@ -103,36 +103,36 @@ static void use_shared(struct node *n)
 }
 
 /* Collectives use shared memory on all machines or on none. */
-static int share_vectors(struct node *n, struct shm_agreement *p, struct err *e)
+static int share_vectors(struct node *n, struct shm_agreement *a, struct err *e)
 {
-    struct rendezvous *joined = shm_agreement_take(p);
+    struct rendezvous *joined = shm_agreement_take(a);
     int rc;
 
-    if (p->all_can) {
+    if (a->all_can) {
         if (joined && shm_group_open(&n->shm_group, joined, net_n_params(n->net), e) < 0)
             return e->code;
         if (exchange_share(n->exchange, n->shm_group, e) < 0)
             return e->code;
-        report_shared(n, p);
+        report_shared(n, a);
         if (!joined)
             return 0;
         use_shared(n);
         return mesh_watch(n->mesh, shm_group_fd(n->shm_group), e);
     }
-    fprintf(stderr, "collectives go over connections: %s\n", p->why.text);
+    fprintf(stderr, "collectives go over connections: %s\n", a->why.text);
     rc = mesh_watch(n->mesh, -1, e);
     rendezvous_close(joined);
     return rc;
 }
 
 /* Sends messages through shared memory to each peer that can read it. */
-static int share_messages(struct node *n, struct shm_agreement *p, struct err *e)
+static int share_messages(struct node *n, struct shm_agreement *a, struct err *e)
 {
     size_t n_can = 0;
 
     for (size_t i = 0; n->send_pool && i < n->n_peers; i++)
-        if (p->can[mesh_slot(p->n_workers, n->peers[i])]) {
-            mesh_tcp_expose(n->mesh, n->peers[i], send_pool_memory(n->send_pool, p->me));
+        if (a->can[mesh_slot(a->n_workers, n->peers[i])]) {
+            mesh_tcp_expose(n->mesh, n->peers[i], send_pool_memory(n->send_pool, a->me));
             n_can++;
         }
     if (n_can > 0)
@@ -141,7 +141,7 @@ static int share_messages(struct node *n, struct shm_agreement *p, struct err *e
         fprintf(stderr, "messages go through memory shared with all peers\n");
     else
         fprintf(stderr, "messages to %zu of %zu peers go over connections: %s\n", n->n_peers - n_can,
-                n->n_peers, p->why.text);
+                n->n_peers, a->why.text);
     return mesh_watch(n->mesh, -1, e);
 }
 
@@ -178,14 +178,14 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
     size_t bytes = collects ? shm_group_bytes(net_n_params(n->net), n_sharing(n, machines))
                             : send_pool_bytes(n->mesh->pool->limit, n->n_peers);
     size_t most = collects ? bytes : send_pool_most_bytes(n->mesh->pool->limit, longest_range(n));
-    struct shm_agreement p;
+    struct shm_agreement a;
     int rc;
 
     if ((!collects && !exchange_has_messages(n->exchange)) || n->n_peers == 0 ||
         n->set.local_path == LOCAL_PATH_OFF || !transport->shares_memory)
         return 0;
     /* Vectors of collectives have one length on all nodes; send pools do not. */
-    if (shm_agreement_begin(&p, n->mesh,
+    if (shm_agreement_begin(&a, n->mesh,
                             &(struct shm_agreement_config){.n_workers = n->set.node_count,
                                                            .n_servers = n->set.server_count,
                                                            .node = n->job.node,
@@ -198,11 +198,11 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
                                                            .machines = machines,
                                                            .source = &n->shm_source},
                             e) < 0 ||
-        settle_sharing(n, &p, collects, e) < 0)
+        settle_sharing(n, &a, collects, e) < 0)
         rc = e->code;
     else
-        rc = collects ? share_vectors(n, &p, e) : share_messages(n, &p, e);
-    shm_agreement_clear(&p); /* closes the rendezvous, unless it was taken */
+        rc = collects ? share_vectors(n, &a, e) : share_messages(n, &a, e);
+    shm_agreement_clear(&a); /* closes the rendezvous, unless it was taken */
     return rc;
 }
 

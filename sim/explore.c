@@ -43,15 +43,15 @@ static int first_of(choices c)
     return __builtin_ctzll(c);
 }
 
-int sim_explorer_keep(struct sim_explorer *x, struct sim_message *l, struct err *e)
+int sim_explorer_keep(struct sim_explorer *x, struct sim_message *m, struct err *e)
 {
     (void)e;
-    l->next = NULL;
-    if (x->pairs[l->to][l->from].first)
-        x->pairs[l->to][l->from].last->next = l;
+    m->next = NULL;
+    if (x->pairs[m->to][m->from].first)
+        x->pairs[m->to][m->from].last->next = m;
     else
-        x->pairs[l->to][l->from].first = l;
-    x->pairs[l->to][l->from].last = l;
+        x->pairs[m->to][m->from].first = m;
+    x->pairs[m->to][m->from].last = m;
     return 0;
 }
 
@@ -84,10 +84,10 @@ static int take_choice(struct sim_explorer *x, int choice, struct err *e)
     int source = choice % SOURCES;
 
     if (source < EXPLORE_NODES) {
-        struct sim_message *l = x->pairs[n->slot][source].first;
+        struct sim_message *m = x->pairs[n->slot][source].first;
 
-        x->pairs[n->slot][source].first = l->next;
-        mesh_sim_deliver(s->net, l);
+        x->pairs[n->slot][source].first = m->next;
+        mesh_sim_deliver(s->net, m);
     } else if (source == TIMER) {
         n->now = fmax(n->now, exchange_wakes_at(n->x));
         n->has_room = true;

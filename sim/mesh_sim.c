@@ -155,7 +155,7 @@ static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     struct mesh_sim *net = self->net;
     int to = slot_of(net, h->peer);
     struct sim_pair *p = get_pair(net, self->slot, to, e);
-    struct sim_message *l;
+    struct sim_message *message;
 
     if (!p)
         return e->code;
@@ -164,32 +164,32 @@ static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes
     if (p->n_waiting == MESH_QUEUE_MAX)
         return err_set(e, ERR_REFUSED, "%d messages are queued for node %d", MESH_QUEUE_MAX, h->peer);
     assert(b || h->kind == FRAME_CHUNK);
-    l = take_message(&net->messages, e);
-    if (!l)
+    message = take_message(&net->messages, e);
+    if (!message)
         return e->code;
-    *l = (struct sim_message){.kind = MESH_MESSAGE,
-                              .head = *h,
-                              .buf = b,
-                              .view = b ? NULL : bytes,
-                              .len = len,
-                              .pair = (uint32_t)(p - net->pairs.of),
-                              .from = self->slot,
-                              .to = to};
-    l->head.peer = node_of(net, self->slot);
+    *message = (struct sim_message){.kind = MESH_MESSAGE,
+                                    .head = *h,
+                                    .buf = b,
+                                    .view = b ? NULL : bytes,
+                                    .len = len,
+                                    .pair = (uint32_t)(p - net->pairs.of),
+                                    .from = self->slot,
+                                    .to = to};
+    message->head.peer = node_of(net, self->slot);
     if (b)
         b->refs++;
     if (++p->n_waiting > self->most) {
         self->most = p->n_waiting;
         self->is_stale = false;
     }
-    return net->cfg.carry(net->cfg.owner, l, e);
+    return net->cfg.carry(net->cfg.owner, message, e);
 }
 
-static void append_message(struct endpoint *n, struct sim_message *l)
+static void append_message(struct endpoint *n, struct sim_message *m)
 {
-    l->next = NULL;
-    *n->last = l;
-    n->last = &l->next;
+    m->next = NULL;
+    *n->last = m;
+    n->last = &m->next;
 }
 
 /* Returns a message that notifies one node that `from` has left or is lost. NULL: no memory. */
@@ -197,24 +197,24 @@ static struct sim_message *end_message(struct mesh_sim *net, int from, int to, e
                                        const char *why, struct err *e)
 {
     struct sim_pair *p = get_pair(net, from, to, e);
-    struct sim_message *l = p ? take_message(&net->messages, e) : NULL;
+    struct sim_message *m = p ? take_message(&net->messages, e) : NULL;
 
-    if (l)
-        *l = (struct sim_message){.kind = kind,
+    if (m)
+        *m = (struct sim_message){.kind = kind,
                                   .head.peer = node_of(net, from),
                                   .why = why,
                                   .pair = (uint32_t)(p - net->pairs.of),
                                   .from = from,
                                   .to = to};
-    return l;
+    return m;
 }
 
 static int send_end(struct mesh_sim *net, int from, int to, enum mesh_event_kind kind, const char *why,
                     struct err *e)
 {
-    struct sim_message *l = end_message(net, from, to, kind, why, e);
+    struct sim_message *m = end_message(net, from, to, kind, why, e);
 
-    return l ? net->cfg.carry(net->cfg.owner, l, e) : e->code;
+    return m ? net->cfg.carry(net->cfg.owner, m, e) : e->code;
 }
 
 static int end_node(struct mesh_sim *net, int slot, enum mesh_event_kind kind, const char *why, struct err *e)
@@ -235,17 +235,17 @@ int mesh_sim_kill(struct mesh_sim *net, int slot, struct err *e)
 static int break_pair(struct mesh_sim *net, int from, int to, struct err *e)
 {
     struct sim_pair *p = get_pair(net, from, to, e);
-    struct sim_message *l;
+    struct sim_message *m;
 
     if (!p)
         return e->code;
     if (p->is_broken || net->nodes[from].is_gone || net->nodes[to].is_gone)
         return 0;
     p->is_broken = true;
-    l = end_message(net, from, to, MESH_LOST, "it cannot be reached", e);
-    if (!l)
+    m = end_message(net, from, to, MESH_LOST, "it cannot be reached", e);
+    if (!m)
         return e->code;
-    append_message(&net->nodes[to], l);
+    append_message(&net->nodes[to], m);
     return 0;
 }
 
@@ -270,18 +270,18 @@ static void sim_close(struct mesh *m, double deadline)
     mesh_sim_leave(self->net, self->slot, &ignored);
 }
 
-void mesh_sim_deliver(struct mesh_sim *net, struct sim_message *l)
+void mesh_sim_deliver(struct mesh_sim *net, struct sim_message *m)
 {
-    struct endpoint *to = &net->nodes[l->to];
+    struct endpoint *to = &net->nodes[m->to];
 
-    net->n_delivered += l->kind == MESH_MESSAGE;
-    if (to->is_gone || (net->pairs.of[l->pair].is_broken && l->kind == MESH_MESSAGE)) {
-        if (l->kind == MESH_MESSAGE)
-            took(net, &net->pairs.of[l->pair]);
-        put_message(&net->messages, l);
+    net->n_delivered += m->kind == MESH_MESSAGE;
+    if (to->is_gone || (net->pairs.of[m->pair].is_broken && m->kind == MESH_MESSAGE)) {
+        if (m->kind == MESH_MESSAGE)
+            took(net, &net->pairs.of[m->pair]);
+        put_message(&net->messages, m);
         return;
     }
-    append_message(to, l);
+    append_message(to, m);
 }
 
 /* Returns the link to the first message whose sender is not paused. */
@@ -301,24 +301,24 @@ bool mesh_sim_has_event(const struct mesh_sim *net, int slot)
 
 static void unlink_message(struct endpoint *n, struct sim_message **at)
 {
-    struct sim_message *l = *at;
+    struct sim_message *m = *at;
 
-    *at = l->next;
-    if (n->last == &l->next)
+    *at = m->next;
+    if (n->last == &m->next)
         n->last = at;
 }
 
 /* Copies a chunk to its sink. MESH_SINK_LATER: it stays queued, and so do later messages of its sender. */
-static enum mesh_sink_result sink_of_chunk(struct endpoint *self, struct sim_message *l)
+static enum mesh_sink_result sink_of_chunk(struct endpoint *self, struct sim_message *m)
 {
-    struct mesh *m = &self->mesh;
+    const struct mesh *to = &self->mesh;
     void *at = NULL;
-    enum mesh_sink_result where = m->sink ? m->sink(m->owner, &l->head, l->len, &at) : MESH_SINK_REFUSED;
+    enum mesh_sink_result where = to->sink ? to->sink(to->owner, &m->head, m->len, &at) : MESH_SINK_REFUSED;
 
     if (where == MESH_SINK_LATER)
-        self->net->pairs.of[l->pair].is_paused = true;
+        self->net->pairs.of[m->pair].is_paused = true;
     else if (where == MESH_SINK_READY)
-        memcpy(at, l->view, l->len);
+        memcpy(at, m->view, m->len);
     return where;
 }
 
@@ -327,7 +327,7 @@ static int sim_poll(struct mesh *m, struct mesh_event *out, double deadline, str
     struct endpoint *self = (struct endpoint *)m;
     struct mesh_sim *net = self->net;
     enum mesh_sink_result where = MESH_SINK_READY;
-    struct sim_message **at, *l;
+    struct sim_message **at, *message;
 
     (void)deadline;
     (void)e;
@@ -336,26 +336,26 @@ static int sim_poll(struct mesh *m, struct mesh_event *out, double deadline, str
         at = self->first ? first_open(net, self) : NULL;
         if (!at)
             return 0;
-        l = *at;
-        if (l->kind == MESH_MESSAGE && l->view)
-            where = sink_of_chunk(self, l);
+        message = *at;
+        if (message->kind == MESH_MESSAGE && message->view)
+            where = sink_of_chunk(self, message);
     } while (where == MESH_SINK_LATER);
     unlink_message(self, at);
-    out->kind = l->kind;
-    out->head = l->head;
-    out->buf = l->buf;
+    out->kind = message->kind;
+    out->head = message->head;
+    out->buf = message->buf;
     if (where == MESH_SINK_REFUSED) {
         out->kind = MESH_LOST;
-        l->why = "it sent an unexpected chunk";
+        message->why = "it sent an unexpected chunk";
     }
     if (out->kind == MESH_LOST)
-        snprintf(out->why, sizeof out->why, "%s", l->why);
-    if (l->kind == MESH_MESSAGE)
-        took(net, &net->pairs.of[l->pair]);
+        snprintf(out->why, sizeof out->why, "%s", message->why);
+    if (message->kind == MESH_MESSAGE)
+        took(net, &net->pairs.of[message->pair]);
     if (out->kind == MESH_MESSAGE && net->cfg.on_taken)
-        net->cfg.on_taken(net->cfg.owner, l);
-    l->buf = NULL; /* the caller now owns the reference */
-    put_message(&net->messages, l);
+        net->cfg.on_taken(net->cfg.owner, message);
+    message->buf = NULL; /* the caller now owns the reference */
+    put_message(&net->messages, message);
     return 0;
 }
 
@@ -400,16 +400,16 @@ static void drop_messages(struct mesh_sim *net, struct endpoint *n, uint32_t pai
     struct sim_message **at = &n->first;
 
     while (*at) {
-        struct sim_message *l = *at;
+        struct sim_message *m = *at;
 
-        if (l->pair != pair) {
-            at = &l->next;
+        if (m->pair != pair) {
+            at = &m->next;
             continue;
         }
         unlink_message(n, at);
-        if (l->kind == MESH_MESSAGE)
+        if (m->kind == MESH_MESSAGE)
             took(net, &net->pairs.of[pair]);
-        put_message(&net->messages, l);
+        put_message(&net->messages, m);
     }
 }
 
@@ -421,7 +421,7 @@ static void sim_drop(struct mesh *m, int node, const char *why)
     struct loss_reason *r = malloc(sizeof *r);
     struct err ignored;
     struct sim_pair *from = get_pair(net, other, self->slot, &ignored);
-    struct sim_message *l;
+    struct sim_message *message;
 
     if (!r || !from || from->is_broken || net->nodes[other].is_gone) {
         free(r);
@@ -432,9 +432,9 @@ static void sim_drop(struct mesh *m, int node, const char *why)
     net->reasons = r;
     from->is_broken = true;
     drop_messages(net, self, (uint32_t)(from - net->pairs.of));
-    l = end_message(net, other, self->slot, MESH_LOST, r->why, &ignored);
-    if (l)
-        append_message(self, l);
+    message = end_message(net, other, self->slot, MESH_LOST, r->why, &ignored);
+    if (message)
+        append_message(self, message);
     from = get_pair(net, self->slot, other, &ignored);
     if (from)
         from->is_broken = true;

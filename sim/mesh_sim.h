@@ -33,11 +33,11 @@ struct mesh_sim_config {
     size_t limit;
     /* Keeps the message until mesh_sim_deliver(); messages of one sender to one receiver must be delivered
      * in order. */
-    int (*carry)(void *owner, struct sim_message *l, struct err *e);
+    int (*carry)(void *owner, struct sim_message *m, struct err *e);
     /* A queue of that node, which was refused a message, has become shorter. May be NULL. */
     void (*on_room)(void *owner, int slot);
     /* The receiver has taken a message. May be NULL. */
-    void (*on_taken)(void *owner, const struct sim_message *l);
+    void (*on_taken)(void *owner, const struct sim_message *m);
     void *owner;
 };
 
@@ -47,7 +47,7 @@ void mesh_sim_free(struct mesh_sim *net);
 struct mesh *mesh_sim_node(struct mesh_sim *net, int slot);
 
 void mesh_sim_deliver(struct mesh_sim *net,
-                      struct sim_message *l); /* returned by the receiver's next polls */
+                      struct sim_message *m); /* returned by the receiver's next polls */
 /* The node leaves, as mesh_close(). ERR_NOMEM. */
 int mesh_sim_leave(struct mesh_sim *net, int slot, struct err *e);
 /* The node is lost to all nodes it was linked to, after the messages it has sent. */

@@ -21,15 +21,15 @@ static const struct codec_plugin *plugin_of(const struct sim *s, int node)
     return node < 0 && s->server_codec.plugin ? s->server_codec.plugin : s->codec.plugin;
 }
 
-static int carry(void *owner, struct sim_message *l, struct err *e)
+static int carry(void *owner, struct sim_message *m, struct err *e)
 {
     struct sim *s = owner;
-    struct sim_node *n = &s->nodes[l->from];
+    struct sim_node *n = &s->nodes[m->from];
 
     if (s->explorer)
-        return sim_explorer_keep(s->explorer, l, e);
-    sim_node_sent(s, n, l);
-    return sim_wires_carry(s->wires, l, fmax(n->now, s->queue.now), e);
+        return sim_explorer_keep(s->explorer, m, e);
+    sim_node_sent(s, n, m);
+    return sim_wires_carry(s->wires, m, fmax(n->now, s->queue.now), e);
 }
 
 static void on_room(void *owner, int slot)
@@ -41,11 +41,11 @@ static void on_room(void *owner, int slot)
     s->nodes[slot].has_room = true;
 }
 
-static void on_taken(void *owner, const struct sim_message *l)
+static void on_taken(void *owner, const struct sim_message *m)
 {
     struct sim *s = owner;
 
-    sim_node_took(s, &s->nodes[l->to], l);
+    sim_node_took(s, &s->nodes[m->to], m);
 }
 
 static int load_codec(struct codec_library *l, const struct sim *s, const char *path, struct err *e)
@@ -327,13 +327,13 @@ static int kill_node(struct sim *s, struct sim_node *n, struct err *e)
     return mesh_sim_kill(s->net, n->slot, e);
 }
 
-static int deliver(struct sim *s, struct sim_message *l, struct err *e)
+static int deliver(struct sim *s, struct sim_message *m, struct err *e)
 {
-    struct sim_node *to = &s->nodes[l->to];
+    struct sim_node *to = &s->nodes[m->to];
 
-    if (sim_wires_end(s->wires, l, e) < 0)
+    if (sim_wires_end(s->wires, m, e) < 0)
         return e->code;
-    mesh_sim_deliver(s->net, l);
+    mesh_sim_deliver(s->net, m);
     return sim_node_drive(s, to, e);
 }
 

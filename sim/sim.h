@@ -174,7 +174,7 @@ int sim_record_codec(struct sim_records *r, const struct sim_node *n, const stru
                      double value, struct err *e);
 
 /* explore.c: the carry callback of the simulated mesh while every order is tried. */
-int sim_explorer_keep(struct sim_explorer *x, struct sim_message *l, struct err *e);
+int sim_explorer_keep(struct sim_explorer *x, struct sim_message *m, struct err *e);
 
 /* sim_node.c: begins its part of the job, now. */
 int sim_node_begin(struct sim *s, struct sim_node *n, struct err *e);
@@ -182,8 +182,8 @@ int sim_node_begin(struct sim *s, struct sim_node *n, struct err *e);
  * simulator. */
 int sim_node_drive(struct sim *s, struct sim_node *n, struct err *e);
 /* Adds the time of sending, or of receiving, a message. */
-void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_message *l);
-void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_message *l);
+void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_message *m);
+void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_message *m);
 /* Makes it busy until that time. */
 int sim_node_keep_busy(struct sim *s, struct sim_node *n, double until, struct err *e);
 /* Ends it like a failed process: its peers lose it. */

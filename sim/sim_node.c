@@ -7,9 +7,7 @@
 #include "runner/exchange/barrier.h"
 #include "sim/sim.h"
 
-enum { IDLE = 1, YIELDS };
-
-static void spend(struct sim_node *n, enum phase phase, double seconds)
+static void add_time(struct sim_node *n, enum phase phase, double seconds)
 {
     enum phase last;
 
@@ -21,22 +19,22 @@ static void spend(struct sim_node *n, enum phase phase, double seconds)
 }
 
 /* Adds the time of a codec's reading or writing. */
-static void work(const struct sim *s, struct sim_node *n, enum phase phase, uint64_t bytes)
+static void add_codec_time(const struct sim *s, struct sim_node *n, enum phase phase, uint64_t bytes)
 {
     if (s->codec_rate > 0)
-        spend(n, phase, (double)bytes / s->codec_rate);
+        add_time(n, phase, (double)bytes / s->codec_rate);
 }
 
 /* Returns the time at one end of a message: checksum, and copying between node and kernel. */
-static double overhead(const struct sim *s, const struct sim_message *l)
+static double message_overhead(const struct sim *s, const struct sim_message *m)
 {
     const struct sim_overhead *o = &s->overhead;
 
-    return o->message_s + (o->bytes_per_s > 0 ? (double)(l->len + FRAME_BYTES) / o->bytes_per_s : 0);
+    return o->message_s + (o->bytes_per_s > 0 ? (double)(m->len + FRAME_BYTES) / o->bytes_per_s : 0);
 }
 
 /* Adds the time for bytes that its exchange has read since the last call. */
-static void spend_on_reading(const struct sim *s, struct sim_node *n)
+static void add_reading_time(const struct sim *s, struct sim_node *n)
 {
     static const enum phase phases[] = {PHASE_DECODE, PHASE_APPLY};
 
@@ -44,26 +42,26 @@ static void spend_on_reading(const struct sim *s, struct sim_node *n)
         uint64_t *read = &n->read[phases[i]], bytes = exchange_read(n->x, phases[i]) - *read;
 
         *read += bytes;
-        work(s, n, phases[i], bytes);
+        add_codec_time(s, n, phases[i], bytes);
     }
 }
 
-void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_message *l)
+void sim_node_sent(struct sim *s, struct sim_node *n, const struct sim_message *m)
 {
-    if (l->kind != MESH_MESSAGE)
+    if (m->kind != MESH_MESSAGE)
         return;
-    spend_on_reading(s, n); /* reading before this message */
-    if (l->buf && (l->buf != n->encoded || l->head.round != n->encoded_round)) {
-        n->encoded = l->buf; /* one encoding, however many receivers */
-        n->encoded_round = l->head.round;
-        work(s, n, PHASE_ENCODE, l->len);
+    add_reading_time(s, n); /* reading before this message */
+    if (m->buf && (m->buf != n->encoded || m->head.round != n->encoded_round)) {
+        n->encoded = m->buf; /* one encoding, however many receivers */
+        n->encoded_round = m->head.round;
+        add_codec_time(s, n, PHASE_ENCODE, m->len);
     }
-    spend(n, PHASE_SEND, overhead(s, l));
+    add_time(n, PHASE_SEND, message_overhead(s, m));
 }
 
-void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_message *l)
+void sim_node_took(struct sim *s, struct sim_node *n, const struct sim_message *m)
 {
-    spend(n, PHASE_WAIT, overhead(s, l));
+    add_time(n, PHASE_WAIT, message_overhead(s, m));
 }
 
 int sim_node_keep_busy(struct sim *s, struct sim_node *n, double until, struct err *e)
@@ -178,7 +176,7 @@ static int advance_node(struct sim *s, struct sim_node *n, struct err *e)
         if (n->wants < 0)
             return name_own_gradient(s, n, e);
         if (n->wants == WORKER_GOES_ON || (n->wants == WORKER_WAITS && n->node >= 0))
-            spend_on_reading(s, n);
+            add_reading_time(s, n);
         if (n->wants == WORKER_RECORDS && record_rows(s, n, e) < 0)
             return e->code;
         if (doing[n->wants])
@@ -245,7 +243,7 @@ static int receive_event(struct sim *s, struct sim_node *n, struct err *e)
         return e->code;
     n->has_room = false;
     rc = worker_event(&n->worker, &ev, e);
-    spend_on_reading(s, n);
+    add_reading_time(s, n);
     if (ev.kind != MESH_NOTHING) /* a timer does not restart --round-timeout, as in a runner */
         n->waits_since = n->now;
     if (rc < 0)
@@ -255,9 +253,14 @@ static int receive_event(struct sim *s, struct sim_node *n, struct err *e)
     return n->phase == SIM_WAITS && !worker_waits(&n->worker) ? advance_node(s, n, e) : 0;
 }
 
-/* Runs a node that is not busy. Returns IDLE: nothing to do until it is woken; YIELDS: other nodes run
- * first. */
-static int act(struct sim *s, struct sim_node *n, struct err *e)
+/* The result of take_turn, if it is neither 0 nor a code. */
+enum {
+    IDLE = 1, /* nothing to do until the node is woken */
+    YIELDS    /* other nodes run first */
+};
+
+/* Runs a node that is not busy. Returns 0, IDLE, YIELDS or a code. */
+static int take_turn(struct sim *s, struct sim_node *n, struct err *e)
 {
     if (n->phase == SIM_COMPUTES)
         return end_block(s, n, e);
@@ -304,7 +307,7 @@ int sim_node_drive(struct sim *s, struct sim_node *n, struct err *e)
     while (rc != IDLE && rc != YIELDS && !sim_node_is_over(n)) {
         if (n->now > s->queue.now && !s->explorer)
             return sim_node_keep_busy(s, n, n->now, e) < 0 ? e->code : set_timer(s, n, e);
-        rc = act(s, n, &s->why);
+        rc = take_turn(s, n, &s->why);
         if (rc < 0)
             sim_node_fail(s, n, &s->why);
     }

@@ -43,17 +43,17 @@ static void network_gradient(struct trainer *t, const struct trainer_batch *b, c
                              float *grads, struct net_score *score)
 {
     struct network *w = (struct network *)t;
-    struct loader *f = &w->loaders[b->node];
-    uint64_t epoch = b->step / f->n_rows;
+    struct loader *l = &w->loaders[b->node];
+    uint64_t epoch = b->step / l->n_rows;
     struct net_batch batch = {
         .n = w->set->batch_size, .seed = w->set->seed, .stream = blocks_stream(w->blocks, b->step, b->block)};
     double begun;
 
     memcpy(net_params(w->net), params, t->n_params * sizeof *params);
     begun = clock_now();
-    if (f->epoch != epoch)
-        loader_epoch(f, epoch);
-    loader_block(f, (size_t)(b->step % f->n_rows), b->i, &w->batch);
+    if (l->epoch != epoch)
+        loader_epoch(l, epoch);
+    loader_block(l, (size_t)(b->step % l->n_rows), b->i, &w->batch);
     batch.x = w->batch.x;
     batch.truth = loader_truth(&w->batch);
     net_train(w->net, &batch, score);
@@ -64,7 +64,7 @@ static void network_gradient(struct trainer *t, const struct trainer_batch *b, c
 static void network_evaluate(struct trainer *t, const float *params, double *loss, double *accuracy)
 {
     struct network *w = (struct network *)t;
-    const struct loader *f = &w->loaders[0]; /* all have the same test set */
+    const struct loader *l = &w->loaders[0]; /* all have the same test set */
     size_t batch = (size_t)w->max_batch;
     double begun;
 
@@ -73,11 +73,11 @@ static void network_evaluate(struct trainer *t, const float *params, double *los
         memcpy(net_params(w->net), params, t->n_params * sizeof *params);
         begun = clock_now();
         metrics_begin(w->metrics);
-        for (size_t i = 0; i < f->n_test; i += batch) {
-            size_t k = f->n_test - i < batch ? f->n_test - i : batch;
+        for (size_t i = 0; i < l->n_test; i += batch) {
+            size_t k = l->n_test - i < batch ? l->n_test - i : batch;
             struct truth truth = loader_truth(&w->batch);
 
-            loader_test(f, i, k, &w->batch);
+            loader_test(l, i, k, &w->batch);
             metrics_add(w->metrics, net_forward(w->net, w->batch.x, (int)k), &truth, (int)k);
         }
         w->loss = metrics_loss(w->metrics);

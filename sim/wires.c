@@ -36,9 +36,9 @@ static struct wire_end *end_of(const struct sim_wires *w, int slot)
     return &w->ends[machine_of(w, slot)];
 }
 
-static bool is_inside(const struct sim_wires *w, const struct sim_message *l)
+static bool is_inside(const struct sim_wires *w, const struct sim_message *m)
 {
-    return machine_of(w, l->from) == machine_of(w, l->to);
+    return machine_of(w, m->from) == machine_of(w, m->to);
 }
 
 static bool is_cut(const struct sim_wires *w, const struct sim_cut *c, int a, int b)
@@ -100,12 +100,12 @@ void sim_wires_free(struct sim_wires *w)
 }
 
 /* Returns the arrival time of a message due at `at`, delayed by cuts. */
-static double through_cuts(const struct sim_wires *w, const struct sim_message *l, double at)
+static double through_cuts(const struct sim_wires *w, const struct sim_message *m, double at)
 {
     for (int i = 0; i < w->cuts->n; i++) {
         const struct sim_cut *c = &w->cuts->of[i];
 
-        if (at >= c->from && at < c->to && is_cut(w, c, l->from, l->to))
+        if (at >= c->from && at < c->to && is_cut(w, c, m->from, m->to))
             at = c->to;
     }
     return at;
@@ -113,53 +113,53 @@ static double through_cuts(const struct sim_wires *w, const struct sim_message *
 
 /* Messages that leave in order arrive in order, unless their latencies differ or they leave at the same
  * time. */
-static int keep_order(struct sim_wires *w, const struct sim_message *l, double *first, struct err *e)
+static int keep_order(struct sim_wires *w, const struct sim_message *m, double *first, struct err *e)
 {
-    struct wire_end *from = end_of(w, l->from);
+    struct wire_end *from = end_of(w, m->from);
 
-    if (from->link.jitter_s == 0 && end_of(w, l->to)->link.jitter_s == 0 && from->link.bytes_per_s > 0 &&
-        w->cuts->n == 0 && !is_inside(w, l))
+    if (from->link.jitter_s == 0 && end_of(w, m->to)->link.jitter_s == 0 && from->link.bytes_per_s > 0 &&
+        w->cuts->n == 0 && !is_inside(w, m))
         return 0;
     if (!from->latest) {
         from->latest = calloc((size_t)w->n, sizeof *from->latest);
         if (!from->latest)
             return err_set(e, ERR_NOMEM, "no memory for the order of messages to %d nodes", w->n);
     }
-    if (*first <= from->latest[l->to])
-        *first = nextafter(from->latest[l->to], INFINITY);
-    from->latest[l->to] = *first + l->tail;
+    if (*first <= from->latest[m->to])
+        *first = nextafter(from->latest[m->to], INFINITY);
+    from->latest[m->to] = *first + m->tail;
     return 0;
 }
 
-static int queue_message(struct sim_wires *w, struct sim_message *l, struct err *e)
+static int queue_message(struct sim_wires *w, struct sim_message *m, struct err *e)
 {
-    return sim_queue_push(w->queue, (struct sim_event){.at = l->at, .what = l->due, .message = l}, e);
+    return sim_queue_push(w->queue, (struct sim_event){.at = m->at, .what = m->due, .message = m}, e);
 }
 
 /* A message due before the last of the lane is queued separately. */
-static int enqueue(struct sim_wires *w, struct lane *lane, struct sim_message *l, struct err *e)
+static int enqueue(struct sim_wires *w, struct lane *lane, struct sim_message *m, struct err *e)
 {
-    l->next = NULL;
-    l->lane = NULL;
-    if (lane->first && l->at < lane->last->at)
-        return queue_message(w, l, e);
-    l->lane = lane;
+    m->next = NULL;
+    m->lane = NULL;
+    if (lane->first && m->at < lane->last->at)
+        return queue_message(w, m, e);
+    m->lane = lane;
     if (lane->first) {
-        lane->last = lane->last->next = l;
+        lane->last = lane->last->next = m;
         return 0;
     }
-    lane->first = lane->last = l;
-    return queue_message(w, l, e);
+    lane->first = lane->last = m;
+    return queue_message(w, m, e);
 }
 
 /* After a message leaves the queue, the next of its lane is queued. */
-static int dequeue(struct sim_wires *w, struct sim_message *l, struct err *e)
+static int dequeue(struct sim_wires *w, struct sim_message *m, struct err *e)
 {
-    struct lane *lane = l->lane;
+    struct lane *lane = m->lane;
 
     if (!lane)
         return 0;
-    lane->first = l->next;
+    lane->first = m->next;
     if (!lane->first)
         return 0;
     __builtin_prefetch(lane->first->next, 1); /* messages are scattered in memory, and this one is needed
@@ -167,55 +167,55 @@ static int dequeue(struct sim_wires *w, struct sim_message *l, struct err *e)
     return queue_message(w, lane->first, e);
 }
 
-static int carry_inside(struct sim_wires *w, struct sim_message *l, double now, struct err *e)
+static int carry_inside(struct sim_wires *w, struct sim_message *m, double now, struct err *e)
 {
-    double at = through_cuts(w, l, now + (l->kind == MESH_LOST ? SIM_DEATH_S : 0));
+    double at = through_cuts(w, m, now + (m->kind == MESH_LOST ? SIM_DEATH_S : 0));
 
-    l->tail = 0;
-    l->next = NULL;
-    l->lane = NULL;
-    l->due = SIM_DELIVER;
-    if (keep_order(w, l, &at, e) < 0)
+    m->tail = 0;
+    m->next = NULL;
+    m->lane = NULL;
+    m->due = SIM_DELIVER;
+    if (keep_order(w, m, &at, e) < 0)
         return e->code;
-    l->at = at;
-    return queue_message(w, l, e);
+    m->at = at;
+    return queue_message(w, m, e);
 }
 
-int sim_wires_carry(struct sim_wires *w, struct sim_message *l, double now, struct err *e)
+int sim_wires_carry(struct sim_wires *w, struct sim_message *m, double now, struct err *e)
 {
-    struct wire_end *from = end_of(w, l->from);
-    const struct sim_link *a = &from->link, *b = &end_of(w, l->to)->link;
+    struct wire_end *from = end_of(w, m->from);
+    const struct sim_link *a = &from->link, *b = &end_of(w, m->to)->link;
     double jitter = (a->jitter_s + b->jitter_s) / 2;
     double start = fmax(now, from->out_free), first;
 
-    if (is_inside(w, l))
-        return carry_inside(w, l, now, e);
-    l->tail = a->bytes_per_s > 0 ? (double)(l->len + FRAME_BYTES) / a->bytes_per_s : 0;
-    from->out_free = start + l->tail;
+    if (is_inside(w, m))
+        return carry_inside(w, m, now, e);
+    m->tail = a->bytes_per_s > 0 ? (double)(m->len + FRAME_BYTES) / a->bytes_per_s : 0;
+    from->out_free = start + m->tail;
     first = start + (a->latency_s + b->latency_s) / 2 + (jitter > 0 ? jitter * rng_uniform(&w->rng) : 0) +
-            (l->kind == MESH_LOST ? SIM_DEATH_S : 0);
-    first = through_cuts(w, l, first);
-    if (keep_order(w, l, &first, e) < 0)
+            (m->kind == MESH_LOST ? SIM_DEATH_S : 0);
+    first = through_cuts(w, m, first);
+    if (keep_order(w, m, &first, e) < 0)
         return e->code;
-    l->due = b->bytes_per_s > 0 ? SIM_ARRIVE : SIM_DELIVER;
-    l->at = b->bytes_per_s > 0 ? first : first + l->tail;
-    return enqueue(w, &from->out, l, e);
+    m->due = b->bytes_per_s > 0 ? SIM_ARRIVE : SIM_DELIVER;
+    m->at = b->bytes_per_s > 0 ? first : first + m->tail;
+    return enqueue(w, &from->out, m, e);
 }
 
-int sim_wires_arrive(struct sim_wires *w, struct sim_message *l, struct err *e)
+int sim_wires_arrive(struct sim_wires *w, struct sim_message *m, struct err *e)
 {
-    struct wire_end *to = end_of(w, l->to);
+    struct wire_end *to = end_of(w, m->to);
     double now = w->queue->now;
-    double size = (double)(l->len + FRAME_BYTES) / to->link.bytes_per_s;
+    double size = (double)(m->len + FRAME_BYTES) / to->link.bytes_per_s;
 
-    if (dequeue(w, l, e) < 0)
+    if (dequeue(w, m, e) < 0)
         return e->code;
-    l->at = to->in_free = fmax(fmax(now, to->in_free) + size, now + l->tail);
-    l->due = SIM_DELIVER;
-    return enqueue(w, &to->in, l, e);
+    m->at = to->in_free = fmax(fmax(now, to->in_free) + size, now + m->tail);
+    m->due = SIM_DELIVER;
+    return enqueue(w, &to->in, m, e);
 }
 
-int sim_wires_end(struct sim_wires *w, struct sim_message *l, struct err *e)
+int sim_wires_end(struct sim_wires *w, struct sim_message *m, struct err *e)
 {
-    return dequeue(w, l, e);
+    return dequeue(w, m, e);
 }

@@ -27,10 +27,10 @@ int sim_wires_new(struct sim_wires **out, int n_workers, int n_servers, const in
 void sim_wires_free(struct sim_wires *w);
 
 /* Sends a message at `now`. */
-int sim_wires_carry(struct sim_wires *w, struct sim_message *l, double now, struct err *e);
+int sim_wires_carry(struct sim_wires *w, struct sim_message *m, double now, struct err *e);
 /* Handles SIM_ARRIVE: the message queues for its receiver's link. */
-int sim_wires_arrive(struct sim_wires *w, struct sim_message *l, struct err *e);
+int sim_wires_arrive(struct sim_wires *w, struct sim_message *m, struct err *e);
 /* Handles SIM_DELIVER: removes the message from the wires. */
-int sim_wires_end(struct sim_wires *w, struct sim_message *l, struct err *e);
+int sim_wires_end(struct sim_wires *w, struct sim_message *m, struct err *e);
 
 #endif

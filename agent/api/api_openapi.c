@@ -248,14 +248,14 @@ static json_t *openapi_document(struct err *e)
     return doc;
 }
 
-static int make_document(struct static_document *l, struct err *e)
+static int make_document(struct static_document *d, struct err *e)
 {
     json_t *doc = openapi_document(e);
     char *text = doc ? json_line(doc) : NULL;
 
     json_decref(doc);
     if (text)
-        static_document_set(l, text, strlen(text));
+        static_document_set(d, text, strlen(text));
     else if (doc)
         err_set(e, ERR_NOMEM, "no memory for the document");
     return text ? 0 : e->code;

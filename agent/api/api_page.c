@@ -6,7 +6,7 @@
 #include "agent/api/agent_state.h"
 #include "agent/api/api.h"
 
-static int make_page(struct static_document *l, struct err *e)
+static int make_page(struct static_document *d, struct err *e)
 {
     static const char mode[] = "{\"mode\":\"agent\"}";
     char *text = NULL;
@@ -21,7 +21,7 @@ static int make_page(struct static_document *l, struct err *e)
         free(text);
         return err_set(e, ERR_NOMEM, "no memory for the page");
     }
-    static_document_set(l, text, len);
+    static_document_set(d, text, len);
     return 0;
 }
 

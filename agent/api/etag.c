@@ -116,27 +116,27 @@ void respond_jobs(const struct request *rq, struct response *rs, json_t *take)
     free(still);
 }
 
-void static_document_set(struct static_document *l, char *take, size_t len)
+void static_document_set(struct static_document *d, char *take, size_t len)
 {
-    static_document_clear(l);
-    l->text = take;
-    l->len = len;
-    etag_make(l->etag, take, len);
+    static_document_clear(d);
+    d->text = take;
+    d->len = len;
+    etag_make(d->etag, take, len);
 }
 
-void static_document_clear(struct static_document *l)
+void static_document_clear(struct static_document *d)
 {
-    free(l->text);
-    *l = (struct static_document){0};
+    free(d->text);
+    *d = (struct static_document){0};
 }
 
-void respond_static(const struct request *rq, struct response *rs, const struct static_document *l,
+void respond_static(const struct request *rq, struct response *rs, const struct static_document *d,
                     const char *type)
 {
-    if (etag_is_in(rq->if_none_match, l->etag)) {
-        etag_unchanged(rs, l->etag, l->len);
+    if (etag_is_in(rq->if_none_match, d->etag)) {
+        etag_unchanged(rs, d->etag, d->len);
         return;
     }
-    *rs = (struct response){.type = type, .static_body = l->text, .len = l->len};
-    memcpy(rs->etag, l->etag, sizeof l->etag);
+    *rs = (struct response){.type = type, .static_body = d->text, .len = d->len};
+    memcpy(rs->etag, d->etag, sizeof d->etag);
 }

@@ -35,11 +35,11 @@ struct static_document {
     char etag[ETAG_TEXT];
 };
 
-void static_document_set(struct static_document *l, char *take, size_t len);
-void static_document_clear(struct static_document *l);
+void static_document_set(struct static_document *d, char *take, size_t len);
+void static_document_clear(struct static_document *d);
 
 /* Responds with the document and its ETag, or with 304. The document must outlive the server. */
-void respond_static(const struct request *rq, struct response *rs, const struct static_document *l,
+void respond_static(const struct request *rq, struct response *rs, const struct static_document *d,
                     const char *type);
 
 #endif

@@ -39,6 +39,6 @@ struct gate_answer {
 
 /* Returns whether the request is accepted. */
 bool gate_check(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
-                struct gate_answer *v);
+                struct gate_answer *answer);
 
 #endif

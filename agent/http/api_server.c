@@ -158,7 +158,7 @@ static bool pass_gate(struct api_call *x)
                                   .certificate_refusal = refusal,
                                   .now = clock_wall(),
                                   .disk_free = jobs_disk_free(&h->agent->jobs)};
-    struct gate_answer v = {0};
+    struct gate_answer answer = {0};
 
     auth_refresh(&h->agent->auth);
     if (k->refusal) {
@@ -166,18 +166,18 @@ static bool pass_gate(struct api_call *x)
         respond_problem(&x->rs, BAD_REQUEST, NULL, HEAD_INVALID, k->refusal);
         return false;
     }
-    if (gate_check(&h->rules, &in, &x->rq, &v) && !((x->rq.route->flags & ROUTE_CODE) && is_slowed(x)))
+    if (gate_check(&h->rules, &in, &x->rq, &answer) && !((x->rq.route->flags & ROUTE_CODE) && is_slowed(x)))
         return true;
-    if (v.has_wrong_token && !is_slowed(x))
+    if (answer.has_wrong_token && !is_slowed(x))
         sources_failed(h->sources, conn_source(k), clock_now());
     x->asked = x->rq.route;
     x->rq.route = NULL;
     if (x->rs.status == 0) {
-        respond_problem(&x->rs, v.problem, v.hint, "%s", v.detail);
-        memcpy(x->rs.allow, v.allow, sizeof x->rs.allow);
+        respond_problem(&x->rs, answer.problem, answer.hint, "%s", answer.detail);
+        memcpy(x->rs.allow, answer.allow, sizeof x->rs.allow);
     }
-    if (v.problem == UNAUTHORIZED || v.problem == FORBIDDEN)
-        log_refusal(x, v.detail);
+    if (answer.problem == UNAUTHORIZED || answer.problem == FORBIDDEN)
+        log_refusal(x, answer.detail);
     return false;
 }
 

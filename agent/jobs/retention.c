@@ -31,28 +31,28 @@ static int list_path(char out[PATH_MAX], const char *dir, struct err *e)
 }
 
 /* Returns the place for one more tombstone, and drops the oldest if there is none. */
-static struct tombstone *next_place(struct tombstones *l)
+static struct tombstone *next_place(struct tombstones *removed)
 {
-    if (l->n == TOMBSTONES_MAX)
-        memmove(l->items, l->items + 1, --l->n * sizeof *l->items);
-    return &l->items[l->n];
+    if (removed->n == TOMBSTONES_MAX)
+        memmove(removed->items, removed->items + 1, --removed->n * sizeof *removed->items);
+    return &removed->items[removed->n];
 }
 
-static int take_tombstones(struct tombstones *l, const json_t *list, struct err *e)
+static int take_tombstones(struct tombstones *removed, const json_t *list, struct err *e)
 {
     const json_t *one;
     size_t i;
 
     json_array_foreach(list, i, one)
     {
-        if (json_to_struct(next_place(l), one, fields, "", e) < 0)
+        if (json_to_struct(next_place(removed), one, fields, "", e) < 0)
             return e->code;
-        l->n++;
+        removed->n++;
     }
     return 0;
 }
 
-static int read_tombstones(struct tombstones *l, const char *dir, struct err *e)
+static int read_tombstones(struct tombstones *removed, const char *dir, struct err *e)
 {
     char path[PATH_MAX];
     json_t *list;
@@ -62,7 +62,7 @@ static int read_tombstones(struct tombstones *l, const char *dir, struct err *e)
         return e->code;
     if (json_read(&list, path, DOCUMENT_MAX, e) < 0)
         return e->code == ERR_NOT_FOUND ? 0 : e->code;
-    rc = take_tombstones(l, list, e);
+    rc = take_tombstones(removed, list, e);
     json_decref(list);
     return rc < 0 ? err_at(e, "%s", path) : 0;
 }
@@ -81,24 +81,24 @@ void retention_close(struct jobs *jobs)
     jobs->removed = NULL;
 }
 
-static char *tombstones_document(const struct tombstones *l)
+static char *tombstones_document(const struct tombstones *removed)
 {
     json_t *list = json_array();
     char *text = NULL;
     bool is_whole = list != NULL;
 
-    for (size_t i = 0; i < l->n && is_whole; i++)
-        is_whole = json_array_append_new(list, json_from_struct(&l->items[i], fields)) == 0;
+    for (size_t i = 0; i < removed->n && is_whole; i++)
+        is_whole = json_array_append_new(list, json_from_struct(&removed->items[i], fields)) == 0;
     if (is_whole)
         text = json_dump(list, JSON_COMPACT);
     json_decref(list);
     return text;
 }
 
-static int write_tombstones(const struct tombstones *l, const char *dir, struct err *e)
+static int write_tombstones(const struct tombstones *removed, const char *dir, struct err *e)
 {
     char path[PATH_MAX];
-    char *text = tombstones_document(l);
+    char *text = tombstones_document(removed);
     int rc;
 
     if (!text)
@@ -108,11 +108,11 @@ static int write_tombstones(const struct tombstones *l, const char *dir, struct 
     return rc;
 }
 
-static struct tombstone *find_tombstone(struct tombstones *l, const char *id)
+static struct tombstone *find_tombstone(struct tombstones *removed, const char *id)
 {
-    for (size_t i = l->n; i > 0; i--)
-        if (strcmp(l->items[i - 1].id, id) == 0)
-            return &l->items[i - 1];
+    for (size_t i = removed->n; i > 0; i--)
+        if (strcmp(removed->items[i - 1].id, id) == 0)
+            return &removed->items[i - 1];
     return NULL;
 }
 
@@ -124,20 +124,20 @@ const struct tombstone *retention_tombstone(const struct jobs *jobs, const char 
 /* Durable when this returns 0; after a failure the tombstone is only in memory. */
 static int add_tombstone(const struct task *t, const char *why, struct err *e)
 {
-    struct tombstones *l = t->jobs->removed;
+    struct tombstones *removed = t->jobs->removed;
     const struct job *j = &t->job;
-    struct tombstone *new = find_tombstone(l, j->spec.id);
+    struct tombstone *new = find_tombstone(removed, j->spec.id);
 
     if (!new) {
-        new = next_place(l);
-        l->n++;
+        new = next_place(removed);
+        removed->n++;
     }
     *new = (struct tombstone){0};
     memcpy(new->id, j->spec.id, sizeof new->id);
     memcpy(new->key_sha256, j->key_sha256, sizeof new->key_sha256);
     clock_text(new->at, clock_wall());
     snprintf(new->why, sizeof new->why, "%s", why);
-    return write_tombstones(l, t->jobs->opt->dir, e);
+    return write_tombstones(removed, t->jobs->opt->dir, e);
 }
 
 int retention_remove(struct task *t, const char *why, struct err *e)

@@ -2,7 +2,7 @@
  * on one machine, or the nodes of each machine. Each node reports to each of its peers once, over the mesh,
  * whether it can.
  *
- *     shm_agreement_begin(&p, mesh, &cfg, &e);
+ *     shm_agreement_begin(&a, mesh, &cfg, &e);
  *     until shm_agreement_is_settled:
  *         shm_agreement_on_message for each FRAME_LOCAL
  *         shm_agreement_on_end for each MESH_LOST and MESH_LEFT
@@ -49,30 +49,30 @@ struct shm_agreement {
 
 /* Invites the peers to this node's memory, or reports that it cannot share. Jobs of more than
  * RENDEZVOUS_MAX nodes exchange no messages and share no memory. */
-int shm_agreement_begin(struct shm_agreement *p, struct mesh *m, const struct shm_agreement_config *cfg,
+int shm_agreement_begin(struct shm_agreement *a, struct mesh *m, const struct shm_agreement_config *cfg,
                         struct err *e);
 /* Handles a FRAME_LOCAL; releases its buffer. ERR_PROTOCOL: a message that this peer may not send now. */
-int shm_agreement_on_message(struct shm_agreement *p, struct mesh_event *ev, struct err *e);
+int shm_agreement_on_message(struct shm_agreement *a, struct mesh_event *ev, struct err *e);
 /* That node is lost or has left: it counts as unable to share. */
-int shm_agreement_on_end(struct shm_agreement *p, int node, struct err *e);
+int shm_agreement_on_end(struct shm_agreement *a, int node, struct err *e);
 /* Has this node waited for `seconds` after the deadline, at `now`? Call it in each turn of the wait loop. A
  * turn of more than 2 s does not count: this process was suspended, and has not read the messages that were
  * sent meanwhile. */
-bool shm_agreement_is_late(struct shm_agreement *p, double seconds, double now);
+bool shm_agreement_is_late(struct shm_agreement *a, double seconds, double now);
 /* Sets ERR_TIMEOUT with the name of a peer that has not reported. */
-int shm_agreement_late(const struct shm_agreement *p, struct err *e);
+int shm_agreement_late(const struct shm_agreement *a, struct err *e);
 /* Stops waiting: peers that have not reported count as unable to share, and later reports are ignored. Only
  * for send pools, where each pair shares or not; collectives need all nodes. */
-int shm_agreement_stop_waiting(struct shm_agreement *p, struct err *e);
-int shm_agreement_advance(struct shm_agreement *p, struct err *e);
-bool shm_agreement_is_settled(const struct shm_agreement *p);
+int shm_agreement_stop_waiting(struct shm_agreement *a, struct err *e);
+int shm_agreement_advance(struct shm_agreement *a, struct err *e);
+bool shm_agreement_is_settled(const struct shm_agreement *a);
 /* All peers have mapped this node's memory, this node has mapped theirs, and has reported that: peers that
  * have read the report may use the memory. */
-bool shm_agreement_has_joined(const struct shm_agreement *p);
+bool shm_agreement_has_joined(const struct shm_agreement *a);
 /* Returns the rendezvous, if this node has joined it, else NULL. The caller closes it. */
-struct rendezvous *shm_agreement_take(struct shm_agreement *p);
+struct rendezvous *shm_agreement_take(struct shm_agreement *a);
 /* Closes the rendezvous, unless it was taken; also after a failure of shm_agreement_begin. The mesh no longer
  * watches it. */
-void shm_agreement_clear(struct shm_agreement *p);
+void shm_agreement_clear(struct shm_agreement *a);
 
 #endif

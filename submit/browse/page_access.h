@@ -30,10 +30,10 @@ struct page_refusal {
 
 /* Makes token and cookie. The cookie's name has the port, because browsers send cookies to all ports of a
  * host. */
-void page_access_init(struct page_access *d, int port);
+void page_access_init(struct page_access *a, int port);
 
 /* `path` and `token` (NULL: none) are those of the head's target. */
-enum page_answer page_access_check(struct page_access *d, const struct head *head, const char *path,
+enum page_answer page_access_check(struct page_access *a, const struct head *head, const char *path,
                                    const char *token, struct page_refusal *out);
 
 #endif

@@ -192,13 +192,14 @@ static void respond_with_cookie(struct http_call *c)
     static const char page[] =
         "<!DOCTYPE html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0; url=/\">"
         "<title>psgd</title><a href=\"/\">To the jobs</a>";
-    const struct page_access *d = &server_of(c)->access;
+    const struct page_access *access = &server_of(c)->access;
     struct page_response a = {
         .fd = -1, .status = 200, .type = "text/html; charset=utf-8", .body = strdup(page)};
     char cookie[160];
 
     a.len = a.body ? sizeof page - 1 : 0;
-    snprintf(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict", d->cookie_name, d->cookie);
+    snprintf(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict", access->cookie_name,
+             access->cookie);
     respond(c, &a, cookie);
     page_response_clear(&a);
 }

@@ -69,20 +69,20 @@ static int start_download(int *fd, struct submission *s, struct job_node *n, str
     return node_download(s->http, n, *fd, a->max, from, e);
 }
 
-static int start_copying(struct checkpoint_copies *m, struct submission *s, struct err *e)
+static int start_copying(struct checkpoint_copies *c, struct submission *s, struct err *e)
 {
     char path[PATH_MAX];
 
     if (file_join(path, sizeof path, s->folder, COPIES_FOLDER "/checkpoints", e) < 0 ||
         file_mkdirs(path, 0777, e) < 0)
         return e->code;
-    m->fds = malloc(s->n_nodes * sizeof *m->fds);
-    if (!m->fds)
+    c->fds = malloc(s->n_nodes * sizeof *c->fds);
+    if (!c->fds)
         return err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
     for (size_t i = 0; i < s->n_nodes; i++)
-        m->fds[i] = -1;
+        c->fds[i] = -1;
     for (size_t i = 0; i < s->n_nodes; i++)
-        if (start_download(&m->fds[i], s, &s->nodes[i], e) < 0)
+        if (start_download(&c->fds[i], s, &s->nodes[i], e) < 0)
             return e->code;
     return 0;
 }
@@ -133,58 +133,58 @@ static int place_copy(const struct submission *s, const struct job_node *n, stru
     return rename(new, now) < 0 ? err_errno(e, ERR_IO, "%s", now) : 0;
 }
 
-static void finish_copying(struct checkpoint_copies *m, struct submission *s)
+static void finish_copying(struct checkpoint_copies *c, struct submission *s)
 {
     int epoch;
     struct err e;
 
     if (!are_of_one_epoch(&epoch, s)) {
-        m->not_before = clock_now() + AGAIN_S;
-    } else if (epoch > m->epoch) {
+        c->not_before = clock_now() + AGAIN_S;
+    } else if (epoch > c->epoch) {
         for (size_t i = 0; i < s->n_nodes; i++)
             if (place_copy(s, &s->nodes[i], &e) < 0)
                 console_error("%s", e.text);
-        m->epoch = epoch;
+        c->epoch = epoch;
         console_more("The checkpoints of epoch %d are copied.", epoch);
     }
-    retry_stop_copying(m, s);
+    retry_stop_copying(c, s);
 }
 
-void retry_copy_checkpoints(struct checkpoint_copies *m, struct submission *s)
+void retry_copy_checkpoints(struct checkpoint_copies *c, struct submission *s)
 {
     struct err e;
 
     if (s->opt->retries == 0 || s->settings.checkpoint_every == 0)
         return;
-    if (m->fds) {
+    if (c->fds) {
         if (!submission_is_calling(s))
-            finish_copying(m, s);
+            finish_copying(c, s);
         return;
     }
-    if (clock_now() < m->not_before || epoch_of_all(s) <= m->epoch || !can_download(s))
+    if (clock_now() < c->not_before || epoch_of_all(s) <= c->epoch || !can_download(s))
         return;
-    m->not_before = clock_now() + PAUSE_S;
-    if (start_copying(m, s, &e) < 0) {
+    c->not_before = clock_now() + PAUSE_S;
+    if (start_copying(c, s, &e) < 0) {
         console_error("The checkpoints are not copied: %s", e.text);
-        retry_stop_copying(m, s);
+        retry_stop_copying(c, s);
     }
 }
 
-void retry_stop_copying(struct checkpoint_copies *m, struct submission *s)
+void retry_stop_copying(struct checkpoint_copies *c, struct submission *s)
 {
     char path[PATH_MAX];
     struct err ignored;
 
-    for (size_t i = 0; m->fds && i < s->n_nodes; i++) {
-        if (m->fds[i] < 0)
+    for (size_t i = 0; c->fds && i < s->n_nodes; i++) {
+        if (c->fds[i] < 0)
             continue;
         http_clear(s->http, &s->nodes[i].call);
-        close(m->fds[i]);
+        close(c->fds[i]);
         if (name_copy(path, s, &s->nodes[i], "", ".new", &ignored) == 0)
             unlink(path);
     }
-    free(m->fds);
-    m->fds = NULL;
+    free(c->fds);
+    c->fds = NULL;
 }
 
 void retry_remove_copies(const struct submission *s)

@@ -31,9 +31,9 @@ struct checkpoint_copies {
 /* Call often; does not block, and does nothing without --retries. Downloads the checkpoints of an epoch once
  * all workers have completed it, and keeps them if they are of the same point of the job. A failed copy is
  * repeated. */
-void retry_copy_checkpoints(struct checkpoint_copies *m, struct submission *s);
+void retry_copy_checkpoints(struct checkpoint_copies *c, struct submission *s);
 /* Ends the downloads, without waiting for them. */
-void retry_stop_copying(struct checkpoint_copies *m, struct submission *s);
+void retry_stop_copying(struct checkpoint_copies *c, struct submission *s);
 /* After a success, when the copies are of no use. */
 void retry_remove_copies(const struct submission *s);
 

@@ -127,7 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     char *text = malloc(len + 1);
     const char *why = NULL;
     struct request rq;
-    struct gate_answer v;
+    struct gate_answer answer;
     ssize_t n_head;
     size_t n;
 
@@ -144,9 +144,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         must(n_head == 0 || why);
         return 0;
     }
-    if (gate_check(&rules, &in, &rq, &v))
+    if (gate_check(&rules, &in, &rq, &answer))
         check_admitted(&in, &rq);
     else
-        must(v.problem != PROBLEM_NONE && v.detail[0]);
+        must(answer.problem != PROBLEM_NONE && answer.detail[0]);
     return 0;
 }

@@ -27,12 +27,12 @@ static void open_mem(struct net *n, const struct mesh_transport *none)
         n->node[i] = mesh_mem_node(n->mem, mesh_ids[i]);
 }
 
-static int deliver_at_once(void *owner, struct sim_message *l, struct err *e)
+static int deliver_at_once(void *owner, struct sim_message *m, struct err *e)
 {
     const struct net *n = owner;
 
     (void)e;
-    mesh_sim_deliver(n->sim, l);
+    mesh_sim_deliver(n->sim, m);
     return 0;
 }
 

@@ -55,22 +55,22 @@ static struct world {
 
 static char failure[512]; /* the fault found in the order just tried; "": none */
 
-static int carry(void *owner, struct sim_message *l, struct err *e)
+static int carry(void *owner, struct sim_message *m, struct err *e)
 {
-    struct queue *q = &world.under_way[l->to][l->from];
+    struct queue *q = &world.under_way[m->to][m->from];
 
     (void)owner, (void)e;
-    if (job.is_mangled && l->from == 1 && l->to == 2 && l->head.kind == FRAME_CONTRIBUTION &&
-        l->head.round == 0) {
-        struct mesh_buf *whole = l->buf;
+    if (job.is_mangled && m->from == 1 && m->to == 2 && m->head.kind == FRAME_CONTRIBUTION &&
+        m->head.round == 0) {
+        struct mesh_buf *whole = m->buf;
 
-        l->buf = mesh_buf_take(world.workers[0].mesh); /* all share one pool */
-        l->buf->len = whole->len - 1;
-        memcpy(l->buf->bytes, whole->bytes, l->buf->len);
+        m->buf = mesh_buf_take(world.workers[0].mesh); /* all share one pool */
+        m->buf->len = whole->len - 1;
+        memcpy(m->buf->bytes, whole->bytes, m->buf->len);
         mesh_buf_put(whole);
     }
     assert_true(q->first + q->n < MESSAGES_MAX);
-    q->messages[q->first + q->n++] = l;
+    q->messages[q->first + q->n++] = m;
     return 0;
 }
 

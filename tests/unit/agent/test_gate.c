@@ -48,7 +48,7 @@ static bool read_head(struct request_head *out, const struct gate_case *c, const
 }
 
 static bool check(const struct gate_case *c, const struct gate_rules *by, bool is_loopback,
-                  struct request *rq, struct gate_answer *v)
+                  struct request *rq, struct gate_answer *answer)
 {
     static struct request_head box;
     const struct gate_input in = {.head = &box.head,
@@ -60,9 +60,9 @@ static bool check(const struct gate_case *c, const struct gate_rules *by, bool i
 
     sha256(token.digest, "right-token", 11);
     if (read_head(&box, c, &why))
-        return gate_check(by, &in, rq, v);
-    *v = (struct gate_answer){.problem = BAD_REQUEST};
-    snprintf(v->detail, sizeof v->detail, "%s", why);
+        return gate_check(by, &in, rq, answer);
+    *answer = (struct gate_answer){.problem = BAD_REQUEST};
+    snprintf(answer->detail, sizeof answer->detail, "%s", why);
     return false;
 }
 
@@ -168,15 +168,15 @@ TEST(each_rule_of_the_gate_has_its_response)
         {"PUT", "/v1/blobs/sha256/x", {HOST, AUTH, JSON, LENGTH}, NOT_FOUND},
     };
     struct request rq;
-    struct gate_answer v;
+    struct gate_answer answer;
 
     for (size_t i = 0; i < N_OF(cases); i++) {
-        bool ok = check(&cases[i], &rules, true, &rq, &v);
+        bool ok = check(&cases[i], &rules, true, &rq, &answer);
 
-        if (v.problem != cases[i].want || ok != (v.problem == PROBLEM_NONE))
+        if (answer.problem != cases[i].want || ok != (answer.problem == PROBLEM_NONE))
             fail_msg("case %zu, %s %s: %s (%s), not %s", i, cases[i].method, cases[i].target,
-                     problem_code(v.problem), v.detail, problem_code(cases[i].want));
-        assert_true(ok || v.detail[0]);
+                     problem_code(answer.problem), answer.detail, problem_code(cases[i].want));
+        assert_true(ok || answer.detail[0]);
     }
 }
 
@@ -193,11 +193,11 @@ TEST(invalid_requests_are_reported)
          "1048576 are free for uploads on the agent's disk, and 64 MiB more are reserved"},
     };
     struct request rq;
-    struct gate_answer v;
+    struct gate_answer answer;
 
     for (size_t i = 0; i < N_OF(cases); i++) {
-        assert_false(check(&cases[i].request, &rules, true, &rq, &v));
-        assert_non_null(strstr(v.detail, cases[i].expected));
+        assert_false(check(&cases[i].request, &rules, true, &rq, &answer));
+        assert_non_null(strstr(answer.detail, cases[i].expected));
     }
 }
 
@@ -205,12 +205,12 @@ TEST(the_status_needs_no_token_on_loopback_only)
 {
     static const struct gate_case status = {"GET", "/v1/status", {HOST}, PROBLEM_NONE};
     struct request rq;
-    struct gate_answer v;
+    struct gate_answer answer;
 
-    assert_true(check(&status, &rules, true, &rq, &v));
+    assert_true(check(&status, &rules, true, &rq, &answer));
     assert_false(rq.is_authorised);
-    assert_false(check(&status, &rules, false, &rq, &v));
-    assert_int_equal(v.problem, UNAUTHORIZED);
+    assert_false(check(&status, &rules, false, &rq, &answer));
+    assert_int_equal(answer.problem, UNAUTHORIZED);
 }
 
 TEST(without_a_token_every_request_is_authorized_and_the_other_rules_apply)
@@ -220,11 +220,11 @@ TEST(without_a_token_every_request_is_authorized_and_the_other_rules_apply)
     static const struct gate_case jobs = {"GET", "/v1/jobs", {HOST}, PROBLEM_NONE};
     static const struct gate_case evil = {"GET", "/v1/jobs", {{"Host", "evil.example"}}, FORBIDDEN};
     struct request rq;
-    struct gate_answer v;
+    struct gate_answer answer;
 
-    assert_true(check(&jobs, &open_rules, true, &rq, &v));
+    assert_true(check(&jobs, &open_rules, true, &rq, &answer));
     assert_true(rq.is_authorised);
-    assert_false(check(&evil, &open_rules, true, &rq, &v));
+    assert_false(check(&evil, &open_rules, true, &rq, &answer));
 }
 
 TEST(each_scope_reaches_its_routes_and_the_others_are_refused_in_words)
@@ -248,7 +248,7 @@ TEST(each_scope_reaches_its_routes_and_the_others_are_refused_in_words)
     const struct token cluster = {.name = "cluster", .scope = SCOPE_SUBMIT, .is_valid = true};
     struct gate_rules with = rules;
     struct request rq;
-    struct gate_answer v;
+    struct gate_answer answer;
 
     with.members = &members;
     with.cluster = &cluster;
@@ -258,24 +258,25 @@ TEST(each_scope_reaches_its_routes_and_the_others_are_refused_in_words)
     for (size_t i = 0; i < N_OF(cases); i++) {
         struct gate_case c = {
             cases[i].method, cases[i].target, {HOST, {"Authorization", "Bearer reader"}}, 0};
-        bool ok = check(&c, &with, true, &rq, &v);
+        bool ok = check(&c, &with, true, &rq, &answer);
 
         assert_int_equal(ok, cases[i].least == SCOPE_READ);
         assert_string_equal(rq.who, "r");
         if (!ok)
-            assert_non_null(strstr(v.detail, cases[i].least == SCOPE_ADMIN ? "needs a token of scope admin"
-                                                                           : "scope submit; the one of r"));
+            assert_non_null(strstr(answer.detail, cases[i].least == SCOPE_ADMIN
+                                                      ? "needs a token of scope admin"
+                                                      : "scope submit; the one of r"));
         if (!ok)
-            assert_int_equal(v.problem, FORBIDDEN);
+            assert_int_equal(answer.problem, FORBIDDEN);
         c.headers[1].value = "Bearer submitter";
-        assert_int_equal(check(&c, &with, true, &rq, &v), cases[i].least <= SCOPE_SUBMIT);
+        assert_int_equal(check(&c, &with, true, &rq, &answer), cases[i].least <= SCOPE_SUBMIT);
         assert_int_equal(rq.scope, SCOPE_SUBMIT);
         c.headers[1].value = "Bearer right-token";
-        assert_true(check(&c, &with, true, &rq, &v));
+        assert_true(check(&c, &with, true, &rq, &answer));
         assert_int_equal(rq.scope, SCOPE_ADMIN);
         c.headers[1].value = "Bearer old"; /* expired */
-        assert_false(check(&c, &with, true, &rq, &v));
-        assert_int_equal(v.problem, UNAUTHORIZED);
+        assert_false(check(&c, &with, true, &rq, &answer));
+        assert_int_equal(answer.problem, UNAUTHORIZED);
     }
 }
 
@@ -294,40 +295,40 @@ TEST(a_client_with_a_certificate_has_the_scope_submit)
     struct gate_input in = {.head = &box.head, .has_tls = true, .certificate = "CN=ann"};
     const char *why;
     struct request rq;
-    struct gate_answer v;
+    struct gate_answer answer;
 
     by.takes_certificates = true;
     sha256(token.digest, "right-token", 11);
     assert_true(read_head(&box, &alone, &why));
-    assert_true(gate_check(&by, &in, &rq, &v));
+    assert_true(gate_check(&by, &in, &rq, &answer));
     assert_true(rq.is_authorised);
     assert_string_equal(rq.who, "CN=ann");
     assert_int_equal(rq.scope, SCOPE_SUBMIT);
     assert_true(read_head(&box, &drain, &why));
-    assert_false(gate_check(&by, &in, &rq, &v));
-    assert_int_equal(v.problem, FORBIDDEN);
+    assert_false(gate_check(&by, &in, &rq, &answer));
+    assert_int_equal(answer.problem, FORBIDDEN);
     /* A token beside it decides; a wrong one is a failure of its own. */
     assert_true(read_head(&box, &right, &why));
-    assert_true(gate_check(&by, &in, &rq, &v));
+    assert_true(gate_check(&by, &in, &rq, &answer));
     assert_string_equal(rq.who, "owner");
     assert_true(read_head(&box, &wrong, &why));
-    assert_false(gate_check(&by, &in, &rq, &v));
-    assert_true(v.has_wrong_token);
+    assert_false(gate_check(&by, &in, &rq, &answer));
+    assert_true(answer.has_wrong_token);
     /* A refused certificate counts more than a token, except where nothing is needed. */
     in.certificate = NULL;
     in.certificate_refusal = "it has expired";
     assert_true(read_head(&box, &right, &why));
-    assert_false(gate_check(&by, &in, &rq, &v));
-    assert_int_equal(v.problem, UNAUTHORIZED);
-    assert_string_equal(v.detail, "the client's certificate is not accepted: it has expired");
-    assert_false(v.has_wrong_token);
+    assert_false(gate_check(&by, &in, &rq, &answer));
+    assert_int_equal(answer.problem, UNAUTHORIZED);
+    assert_string_equal(answer.detail, "the client's certificate is not accepted: it has expired");
+    assert_false(answer.has_wrong_token);
     assert_true(read_head(&box, &open, &why));
-    assert_true(gate_check(&by, &in, &rq, &v));
+    assert_true(gate_check(&by, &in, &rq, &answer));
     /* None at all. */
     in.certificate_refusal = NULL;
     assert_true(read_head(&box, &alone, &why));
-    assert_false(gate_check(&by, &in, &rq, &v));
-    assert_string_equal(v.detail, "a token or a client's certificate is needed");
+    assert_false(gate_check(&by, &in, &rq, &answer));
+    assert_string_equal(answer.detail, "a token or a client's certificate is needed");
 }
 
 TEST(a_key_of_a_job_is_one_of_43_characters)
@@ -335,17 +336,17 @@ TEST(a_key_of_a_job_is_one_of_43_characters)
     static const char key[] = "0123456789012345678901234567890123456789-_z";
     struct gate_case c = {"GET", "/v1/jobs/j-abcdef", {HOST, AUTH, {"X-Job-Key", key}}, PROBLEM_NONE};
     struct request rq;
-    struct gate_answer v;
+    struct gate_answer answer;
 
-    assert_true(check(&c, &rules, true, &rq, &v));
+    assert_true(check(&c, &rules, true, &rq, &answer));
     assert_int_equal(strlen(rq.job_key), 64);
     c.headers[2].value = key + 1;
-    assert_false(check(&c, &rules, true, &rq, &v));
-    assert_int_equal(v.problem, BAD_REQUEST);
+    assert_false(check(&c, &rules, true, &rq, &answer));
+    assert_int_equal(answer.problem, BAD_REQUEST);
     c.headers[2].value = key;
     c.headers[3] = c.headers[2];
-    assert_false(check(&c, &rules, true, &rq, &v));
-    assert_int_equal(v.problem, BAD_REQUEST);
+    assert_false(check(&c, &rules, true, &rq, &answer));
+    assert_int_equal(answer.problem, BAD_REQUEST);
 }
 
 TEST(an_attempt_is_one_number_from_1)
@@ -353,19 +354,19 @@ TEST(an_attempt_is_one_number_from_1)
     struct gate_case c = {"GET", "/v1/jobs/j-abcdef", {HOST, AUTH, {"X-Job-Attempt", "12"}}, PROBLEM_NONE};
     static const char *const wrong[] = {"", "0", "-1", "1 2", "0x1", "99999999"};
     struct request rq;
-    struct gate_answer v;
+    struct gate_answer answer;
 
-    assert_true(check(&c, &rules, true, &rq, &v));
+    assert_true(check(&c, &rules, true, &rq, &answer));
     assert_int_equal(rq.attempt, 12);
     for (size_t i = 0; i < N_OF(wrong); i++) {
         c.headers[2].value = wrong[i];
-        assert_false(check(&c, &rules, true, &rq, &v));
-        assert_int_equal(v.problem, BAD_REQUEST);
+        assert_false(check(&c, &rules, true, &rq, &answer));
+        assert_int_equal(answer.problem, BAD_REQUEST);
     }
     c.headers[2].value = "1";
     c.headers[3] = c.headers[2];
-    assert_false(check(&c, &rules, true, &rq, &v));
-    assert_int_equal(v.problem, BAD_REQUEST);
+    assert_false(check(&c, &rules, true, &rq, &answer));
+    assert_int_equal(answer.problem, BAD_REQUEST);
 }
 
 TEST(a_request_target_may_have_512_bytes)
@@ -373,16 +374,16 @@ TEST(a_request_target_may_have_512_bytes)
     char target[TARGET_MAX + 2];
     struct gate_case c = {"GET", target, {HOST, AUTH}, NOT_FOUND};
     struct request rq;
-    struct gate_answer v;
+    struct gate_answer answer;
     int n = snprintf(target, sizeof target, "/v1/jobs?state=");
 
     memset(target + n, 'a', sizeof target - (size_t)n);
     target[TARGET_MAX + 1] = '\0';
-    assert_false(check(&c, &rules, true, &rq, &v));
-    assert_int_equal(v.problem, NOT_FOUND);
+    assert_false(check(&c, &rules, true, &rq, &answer));
+    assert_int_equal(answer.problem, NOT_FOUND);
     target[TARGET_MAX] = '\0';
-    assert_false(check(&c, &rules, true, &rq, &v));
-    assert_int_equal(v.problem, BAD_REQUEST); /* its value is too long for a query, but it was read */
+    assert_false(check(&c, &rules, true, &rq, &answer));
+    assert_int_equal(answer.problem, BAD_REQUEST); /* its value is too long for a query, but it was read */
 }
 
 TEST(path_parameters_are_passed_on)
@@ -392,9 +393,9 @@ TEST(path_parameters_are_passed_on)
                                        {HOST, AUTH, {"Accept", "text/html, application/x-ndjson"}},
                                        PROBLEM_NONE};
     struct request rq;
-    struct gate_answer v;
+    struct gate_answer answer;
 
-    assert_true(check(&c, &rules, true, &rq, &v));
+    assert_true(check(&c, &rules, true, &rq, &answer));
     assert_string_equal(rq.arg[0], "j-abcdef");
     assert_string_equal(rq.arg[1], "train.csv");
     assert_true(rq.wants_ndjson);

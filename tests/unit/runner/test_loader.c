@@ -108,7 +108,7 @@ TEST(a_shard_of_a_given_size_is_extracted_from_its_file)
     struct model_spec *m = model(WIDE, 10);
     struct loader_batch batch;
     struct blocks b;
-    struct loader f;
+    struct loader l;
     struct rng r;
     struct err e = {0};
 
@@ -122,18 +122,18 @@ TEST(a_shard_of_a_given_size_is_extracted_from_its_file)
     t[1] = (struct tensor_view){.name = "y", .type = TENSOR_I32, .n_dims = 1, .shape = {1}, .data = labels};
     assert_ok(tensor_file_write(test, t, 2, NULL, &e));
     assert_ok(blocks_init(&b, BLOCKS_IID, 1, 1, &e));
-    assert_ok(loader_open(&f, train, test, &b, 0, 1, N, m, SEED, &e));
-    assert_ok(loader_batch_init(&batch, &f, 1, &e));
-    assert_non_null(f.copy);
-    assert_ptr_equal(f.train.x.data, f.copy);
-    loader_epoch(&f, 0);
+    assert_ok(loader_open(&l, train, test, &b, 0, 1, N, m, SEED, &e));
+    assert_ok(loader_batch_init(&batch, &l, 1, &e));
+    assert_non_null(l.copy);
+    assert_ptr_equal(l.train.x.data, l.copy);
+    loader_epoch(&l, 0);
     for (size_t row = 0; row < N; row++) {
-        loader_block(&f, row, 0, &batch);
+        loader_block(&l, row, 0, &batch);
         for (size_t i = 0; i < WIDE; i++)
             assert_true(batch.x[i] == (float)bytes[(size_t)batch.labels[0] * WIDE + i] * (1.0f / 255.0f));
     }
     loader_batch_clear(&batch);
-    loader_close(&f);
+    loader_close(&l);
     blocks_clear(&b);
     free(bytes);
     free(m);
@@ -143,7 +143,7 @@ TEST(every_epoch_visits_samples_of_a_shard_once_and_leaves_others_out_than_the_l
 {
     struct partition p;
     struct blocks b;
-    struct loader f;
+    struct loader l;
     struct err e = {0};
     struct loader_batch batch;
     struct model_spec *m = model(WIDTH, 10);
@@ -152,17 +152,17 @@ TEST(every_epoch_visits_samples_of_a_shard_once_and_leaves_others_out_than_the_l
     partition_of(&p, &b, 2);
     write_shard(train, &p, &b, 1);
     write_test_set(test, 5, 3);
-    assert_ok(loader_open(&f, train, test, &b, 1, BATCH, p.n_rows, m, SEED, &e));
-    assert_ok(loader_batch_init(&batch, &f, BATCH, &e));
-    assert_int_equal(f.n_rows, p.n_rows);
-    assert_int_equal(f.n_blocks, 2);
+    assert_ok(loader_open(&l, train, test, &b, 1, BATCH, p.n_rows, m, SEED, &e));
+    assert_ok(loader_batch_init(&batch, &l, BATCH, &e));
+    assert_int_equal(l.n_rows, p.n_rows);
+    assert_int_equal(l.n_blocks, 2);
     for (uint64_t epoch = 0; epoch < 30; epoch++) {
         int seen[256] = {0};
 
-        loader_epoch(&f, epoch);
-        for (size_t row = 0; row < f.n_rows; row++)
-            for (int k = 0; k < f.n_blocks; k++) {
-                loader_block(&f, row, k, &batch);
+        loader_epoch(&l, epoch);
+        for (size_t row = 0; row < l.n_rows; row++)
+            for (int k = 0; k < l.n_blocks; k++) {
+                loader_block(&l, row, k, &batch);
                 for (int j = 0; j < BATCH; j++) {
                     int s = (int)(batch.x[j * WIDTH] * 255.0f + 0.5f);
 
@@ -186,7 +186,7 @@ TEST(every_epoch_visits_samples_of_a_shard_once_and_leaves_others_out_than_the_l
         for (size_t i = p.start[c]; i < p.start[c + 1]; i++)
             assert_int_equal(in_all[p.sample[i]] > 0, blocks_holds(&b, (int)(c / BATCH), 1));
     loader_batch_clear(&batch);
-    loader_close(&f);
+    loader_close(&l);
     free(m);
     partition_clear(&p);
     blocks_clear(&b);
@@ -196,20 +196,20 @@ TEST(a_shard_of_another_node_is_refused)
 {
     struct partition p;
     struct blocks b;
-    struct loader f;
+    struct loader l;
     struct model_spec *m = model(WIDTH, 10), *wide = model(WIDTH + 1, 10), *few = model(WIDTH, 9);
     struct err e = {0};
 
     partition_of(&p, &b, 1);
     write_shard(train, &p, &b, 1);
     write_test_set(test, 5, 3);
-    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH + 1, p.n_rows, m, SEED, &e), ERR_CONFIG);
+    assert_int_equal(loader_open(&l, train, test, &b, 1, BATCH + 1, p.n_rows, m, SEED, &e), ERR_CONFIG);
     assert_error_has("shard of node 1");
-    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, p.n_rows, wide, SEED, &e), ERR_CONFIG);
+    assert_int_equal(loader_open(&l, train, test, &b, 1, BATCH, p.n_rows, wide, SEED, &e), ERR_CONFIG);
     assert_error_has("the model takes 4");
-    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, p.n_rows, few, SEED, &e), ERR_CONFIG);
+    assert_int_equal(loader_open(&l, train, test, &b, 1, BATCH, p.n_rows, few, SEED, &e), ERR_CONFIG);
     assert_error_has("the model has classes 0 to 8");
-    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, p.n_rows + 1, m, SEED, &e), ERR_CONFIG);
+    assert_int_equal(loader_open(&l, train, test, &b, 1, BATCH, p.n_rows + 1, m, SEED, &e), ERR_CONFIG);
     assert_error_has("an epoch has 5 steps");
     free(m);
     free(wide);
@@ -237,7 +237,7 @@ static void write_one(const char *path, const struct tensor_view *x, const struc
 
 /* A loader of BATCH samples of `n_in` values, or tokens below 10, train and test the same; `more` is added
  * to the shard. */
-static int open_one(struct loader *f, enum tensor_type type, const void *values, size_t n_in,
+static int open_one(struct loader *l, enum tensor_type type, const void *values, size_t n_in,
                     const struct tensor_view *more, size_t n_more, struct err *e)
 {
     struct model_spec *m = model((int)n_in, 10);
@@ -250,7 +250,7 @@ static int open_one(struct loader *f, enum tensor_type type, const void *values,
     write_one(train, &x, more, n_more);
     write_one(test, &x, NULL, 0);
     assert_int_equal(blocks_init(&b, BLOCKS_IID, 1, 1, e), 0);
-    rc = loader_open(f, train, test, &b, 0, BATCH, 1, m, SEED, e);
+    rc = loader_open(l, train, test, &b, 0, BATCH, 1, m, SEED, e);
     blocks_clear(&b);
     free(m);
     return rc;
@@ -275,14 +275,14 @@ TEST(labels_in_one_split_and_targets_in_the_other_are_refused)
     struct model_spec *m = model(WIDTH, 10);
     struct partition p;
     struct blocks b;
-    struct loader f;
+    struct loader l;
     struct err e = {0};
 
     m->loss = LOSS_MSE;
     partition_of(&p, &b, 1);
     write_shard(train, &p, &b, 1);
     assert_ok(tensor_file_write(test, t, 2, NULL, &e));
-    assert_int_equal(loader_open(&f, train, test, &b, 1, BATCH, p.n_rows, m, SEED, &e), ERR_CONFIG);
+    assert_int_equal(loader_open(&l, train, test, &b, 1, BATCH, p.n_rows, m, SEED, &e), ERR_CONFIG);
     assert_error_has("labels in one file, targets in the other");
     free(m);
     partition_clear(&p);
@@ -312,19 +312,19 @@ TEST(samples_are_scaled_globally_by_channel_or_not_at_all)
     for (size_t i = 0; i < N_OF(cases); i++) {
         struct loader_batch batch;
         struct err e = {0};
-        struct loader f;
+        struct loader l;
 
-        assert_ok(open_one(&f, cases[i].type, cases[i].type == TENSOR_U8 ? (const void *)bytes : values, 6,
+        assert_ok(open_one(&l, cases[i].type, cases[i].type == TENSOR_U8 ? (const void *)bytes : values, 6,
                            cases[i].n_scales == 3 ? three : one, cases[i].n_scales ? 2 : 0, &e));
-        assert_ok(loader_batch_init(&batch, &f, BATCH, &e));
-        loader_epoch(&f, 0);
-        loader_block(&f, 0, 0, &batch);
+        assert_ok(loader_batch_init(&batch, &l, BATCH, &e));
+        loader_epoch(&l, 0);
+        loader_block(&l, 0, 0, &batch);
         assert_memory_equal(batch.x, cases[i].x, sizeof cases[i].x);
         memset(batch.x, 0, sizeof cases[i].x);
-        loader_test(&f, 0, 1, &batch); /* the test split is scaled with the training split's statistics */
+        loader_test(&l, 0, 1, &batch); /* the test split is scaled with the training split's statistics */
         assert_memory_equal(batch.x, cases[i].x, sizeof cases[i].x);
         loader_batch_clear(&batch);
-        loader_close(&f);
+        loader_close(&l);
     }
 }
 
@@ -359,19 +359,19 @@ TEST(images_are_cropped_and_flipped_by_seed_epoch_and_column)
     int seen[5][5][2] = {0}, n_seen = 0;
     struct loader_batch batch, again;
     struct err e = {0};
-    struct loader f;
+    struct loader l;
 
     for (int i = 0; i < BATCH * 40; i++)
         bytes[i] = (uint8_t)(i % 40 + 1);
     for (int i = 0; i < 40; i++)
         picture[i] = (float)(i + 1) * scale[i % 2] + shift[i % 2];
-    assert_ok(open_one(&f, TENSOR_U8, bytes, 40, more, 3, &e));
-    assert_ok(loader_batch_init(&batch, &f, BATCH, &e));
-    assert_ok(loader_batch_init(&again, &f, BATCH, &e));
+    assert_ok(open_one(&l, TENSOR_U8, bytes, 40, more, 3, &e));
+    assert_ok(loader_batch_init(&batch, &l, BATCH, &e));
+    assert_ok(loader_batch_init(&again, &l, BATCH, &e));
     for (uint64_t epoch = 0; epoch < 200; epoch++) {
-        loader_epoch(&f, epoch);
-        loader_block(&f, 0, 0, &batch);
-        loader_block(&f, 0, 0, &again);
+        loader_epoch(&l, epoch);
+        loader_block(&l, 0, 0, &batch);
+        loader_block(&l, 0, 0, &again);
         assert_memory_equal(batch.x, again.x, BATCH * 40 * sizeof(float));
         for (int j = 0; j < BATCH; j++) {
             int found = 0;
@@ -389,26 +389,26 @@ TEST(images_are_cropped_and_flipped_by_seed_epoch_and_column)
     for (int i = 0; i < 50; i++)
         n_seen += ((int *)seen)[i] > 0;
     assert_int_equal(n_seen, 50);  /* 800 images in 50 ways: 16 each */
-    loader_test(&f, 0, 1, &batch); /* the test split is not transformed */
+    loader_test(&l, 0, 1, &batch); /* the test split is not transformed */
     assert_true(is_window(batch.x, picture, 0, 0, false, shift));
     loader_batch_clear(&batch);
     loader_batch_clear(&again);
-    loader_close(&f);
+    loader_close(&l);
 }
 
 TEST(a_token_outside_the_vocabulary_of_the_model_is_refused)
 {
     int32_t tokens[BATCH * 3] = {0, 9, 4};
     struct err e = {0};
-    struct loader f;
+    struct loader l;
 
-    assert_ok(open_one(&f, TENSOR_I32, tokens, 3, NULL, 0, &e));
-    loader_close(&f);
+    assert_ok(open_one(&l, TENSOR_I32, tokens, 3, NULL, 0, &e));
+    loader_close(&l);
     tokens[7] = 10;
-    assert_int_equal(open_one(&f, TENSOR_I32, tokens, 3, NULL, 0, &e), ERR_CONFIG);
+    assert_int_equal(open_one(&l, TENSOR_I32, tokens, 3, NULL, 0, &e), ERR_CONFIG);
     assert_error_has("token 10 is outside the model's vocabulary, 0 to 9");
     tokens[7] = -1;
-    assert_int_equal(open_one(&f, TENSOR_I32, tokens, 3, NULL, 0, &e), ERR_CONFIG);
+    assert_int_equal(open_one(&l, TENSOR_I32, tokens, 3, NULL, 0, &e), ERR_CONFIG);
     assert_error_has("token -1 is outside the model's vocabulary, 0 to 9");
 }
 
@@ -422,17 +422,17 @@ TEST(transforms_must_suit_the_samples)
     const struct tensor_view four[] = {floats("scale", v, 4), floats("shift", v, 4)};
     const struct tensor_view uneven[] = {floats("scale", v, 3), floats("shift", v, 2)};
     struct err e = {0};
-    struct loader f;
+    struct loader l;
 
-    assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, &alone, 1, &e), ERR_CONFIG);
+    assert_int_equal(open_one(&l, TENSOR_U8, bytes, 6, &alone, 1, &e), ERR_CONFIG);
     assert_error_has("tensors scale and shift do not fit samples of 6 values");
-    assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, four, 2, &e), ERR_CONFIG);
-    assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, uneven, 2, &e), ERR_CONFIG);
+    assert_int_equal(open_one(&l, TENSOR_U8, bytes, 6, four, 2, &e), ERR_CONFIG);
+    assert_int_equal(open_one(&l, TENSOR_U8, bytes, 6, uneven, 2, &e), ERR_CONFIG);
     for (size_t i = 0; i < N_OF(wrong); i++) {
         const struct tensor_view t = {
             .name = "augment", .type = TENSOR_I32, .n_dims = 1, .shape = {5}, .data = wrong[i]};
 
-        assert_int_equal(open_one(&f, TENSOR_U8, bytes, 6, &t, 1, &e), ERR_CONFIG);
+        assert_int_equal(open_one(&l, TENSOR_U8, bytes, 6, &t, 1, &e), ERR_CONFIG);
         assert_error_has("tensor augment does not fit samples of 6 values");
     }
 }
@@ -452,20 +452,20 @@ TEST(samples_alone_are_scaled_by_their_own_file)
     struct model_spec *m = model(WIDTH, 10);
     struct loader_batch batch;
     struct err e = {0};
-    struct loader f;
+    struct loader l;
 
     assert_ok(tensor_file_write(test, t, 4, NULL, &e));
-    assert_ok(loader_open_test(&f, test, m, &e));
-    assert_int_equal(f.n_test, 2);
-    assert_ok(loader_batch_init(&batch, &f, 2, &e));
-    loader_test(&f, 0, 2, &batch);
+    assert_ok(loader_open_test(&l, test, m, &e));
+    assert_int_equal(l.n_test, 2);
+    assert_ok(loader_batch_init(&batch, &l, 2, &e));
+    loader_test(&l, 0, 2, &batch);
     assert_memory_equal(batch.x, expected, sizeof expected);
     assert_memory_equal(batch.labels, labels, sizeof labels);
     loader_batch_clear(&batch);
-    loader_close(&f);
+    loader_close(&l);
     t[2] = floats("scale", scale, 2);
     assert_ok(tensor_file_write(test, t, 4, NULL, &e));
-    assert_int_equal(loader_open_test(&f, test, m, &e), ERR_CONFIG);
+    assert_int_equal(loader_open_test(&l, test, m, &e), ERR_CONFIG);
     assert_error_has("tensors scale and shift do not fit samples of 3 values");
     free(m);
 }

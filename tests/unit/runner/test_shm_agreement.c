@@ -18,20 +18,20 @@ enum {
 static struct err e;
 
 /* Opens the local path of node `me` of workers 0 and 1. */
-static void begin_on(struct shm_agreement *p, struct mesh *m, int me, const int *machines)
+static void begin_on(struct shm_agreement *a, struct mesh *m, int me, const int *machines)
 {
     const int peers[] = {!me};
     size_t bytes = shm_group_bytes(N, 2);
 
-    assert_ok(shm_agreement_begin(p, m,
+    assert_ok(shm_agreement_begin(a, m,
                                   &(struct shm_agreement_config){2, 0, me, peers, 1, bytes, bytes, bytes,
                                                                  MESH_TIMEOUT_S, machines, NULL},
                                   &e));
 }
 
-static void begin(struct shm_agreement *p, struct mesh *m, int me)
+static void begin(struct shm_agreement *a, struct mesh *m, int me)
 {
-    begin_on(p, m, me, NULL);
+    begin_on(a, m, me, NULL);
 }
 
 /* Sends a message that a local path would not send by itself. */
@@ -47,26 +47,26 @@ static void send_local(struct mesh *m, int to, uint32_t index, const void *bytes
 }
 
 /* Receives the next message; returns the local path's result. */
-static int receive(struct shm_agreement *p)
+static int receive(struct shm_agreement *a)
 {
     struct mesh_event ev;
 
-    seconds_until_event(p->mesh, &ev);
+    seconds_until_event(a->mesh, &ev);
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.kind, FRAME_LOCAL);
-    return shm_agreement_on_message(p, &ev, &e);
+    return shm_agreement_on_message(a, &ev, &e);
 }
 
 /* Handles a message as if it had been received. */
-static int receive_from(struct shm_agreement *p, int from, uint32_t index, const void *bytes, size_t len)
+static int receive_from(struct shm_agreement *a, int from, uint32_t index, const void *bytes, size_t len)
 {
     struct mesh_event ev = {.kind = MESH_MESSAGE,
                             .head = {.kind = FRAME_LOCAL, .peer = from, .index = index},
-                            .buf = mesh_buf_take(p->mesh)};
+                            .buf = mesh_buf_take(a->mesh)};
 
     ev.buf->len = len;
     memcpy(ev.buf->bytes, bytes, len);
-    return shm_agreement_on_message(p, &ev, &e);
+    return shm_agreement_on_message(a, &ev, &e);
 }
 
 static void assert_receives(struct mesh *m, uint32_t index)
@@ -79,16 +79,16 @@ static void assert_receives(struct mesh *m, uint32_t index)
     mesh_buf_put(ev.buf);
 }
 
-static void advance(struct shm_agreement *p)
+static void advance(struct shm_agreement *a)
 {
     struct mesh_event ev;
 
-    assert_ok(mesh_poll(p->mesh, &ev, 0, &e));
-    assert_ok(ev.kind == MESH_MESSAGE ? shm_agreement_on_message(p, &ev, &e) : shm_agreement_advance(p, &e));
+    assert_ok(mesh_poll(a->mesh, &ev, 0, &e));
+    assert_ok(ev.kind == MESH_MESSAGE ? shm_agreement_on_message(a, &ev, &e) : shm_agreement_advance(a, &e));
 }
 
 /* Advances all nodes until they are settled, in one thread. */
-static void settle(struct shm_agreement *const p[], int n)
+static void settle(struct shm_agreement *const a[], int n)
 {
     int n_settled;
     double end = clock_now() + MESH_TIMEOUT_S;
@@ -96,8 +96,8 @@ static void settle(struct shm_agreement *const p[], int n)
     do {
         n_settled = 0;
         for (int i = 0; i < n; i++) {
-            advance(p[i]);
-            n_settled += shm_agreement_is_settled(p[i]);
+            advance(a[i]);
+            n_settled += shm_agreement_is_settled(a[i]);
         }
     } while (n_settled < n && clock_now() < end);
     assert_int_equal(n_settled, n);
@@ -106,31 +106,31 @@ static void settle(struct shm_agreement *const p[], int n)
 TEST(workers_on_one_machine_share_memory)
 {
     int fds = count_open_fds();
-    struct shm_agreement p[2];
+    struct shm_agreement a[2];
     static float out[2][N];
     struct rendezvous *joined;
-    struct shm_group *a[2];
+    struct shm_group *g[2];
     struct pair nodes;
 
     needs_sealed_memory();
     pair_prepare(&nodes);
     pair_run(&nodes);
     for (int i = 0; i < 2; i++)
-        begin(&p[i], nodes.o[i].mesh, i);
-    settle((struct shm_agreement *[]){&p[0], &p[1]}, 2);
+        begin(&a[i], nodes.o[i].mesh, i);
+    settle((struct shm_agreement *[]){&a[0], &a[1]}, 2);
     for (int i = 0; i < 2; i++) {
-        joined = shm_agreement_take(&p[i]);
+        joined = shm_agreement_take(&a[i]);
         assert_non_null(joined);
-        assert_ok(shm_group_open(&a[i], joined, N, &e));
-        shm_group_in(a[i])[N - 1] = (float)(i + 1);
+        assert_ok(shm_group_open(&g[i], joined, N, &e));
+        shm_group_in(g[i])[N - 1] = (float)(i + 1);
         assert_ok(shm_group_start(
-            a[i], &(struct shm_collective){SHM_ALL_REDUCE, shm_group_in(a[i]), out[i], N, false, 0}, &e));
+            g[i], &(struct shm_collective){SHM_ALL_REDUCE, shm_group_in(g[i]), out[i], N, false, 0}, &e));
     }
     for (int i = 0; i < 4; i++)
-        assert_ok(shm_group_poll(a[i % 2], &e));
+        assert_ok(shm_group_poll(g[i % 2], &e));
     for (int i = 0; i < 2; i++) {
         assert_true(out[i][N - 1] == 3);
-        shm_group_close(a[i]);
+        shm_group_close(g[i]);
     }
     pair_close(&nodes);
     assert_int_equal(count_open_fds(), fds);
@@ -141,18 +141,18 @@ static const int apart[] = {0, 1}; /* machines of two workers */
 /* Each reports that it can, as no node has to share its memory. */
 TEST(a_worker_alone_on_its_machine_needs_no_shared_memory)
 {
-    struct shm_agreement p[2];
+    struct shm_agreement a[2];
     struct pair nodes;
 
     pair_prepare(&nodes);
     pair_run(&nodes);
     for (int i = 0; i < 2; i++)
-        begin_on(&p[i], nodes.o[i].mesh, i, apart);
-    settle((struct shm_agreement *[]){&p[0], &p[1]}, 2);
+        begin_on(&a[i], nodes.o[i].mesh, i, apart);
+    settle((struct shm_agreement *[]){&a[0], &a[1]}, 2);
     for (int i = 0; i < 2; i++) {
-        assert_true(p[i].all_can);
-        assert_int_equal(p[i].n_places, 1);
-        assert_null(shm_agreement_take(&p[i]));
+        assert_true(a[i].all_can);
+        assert_int_equal(a[i].n_places, 1);
+        assert_null(shm_agreement_take(&a[i]));
     }
     pair_close(&nodes);
 }
@@ -160,18 +160,18 @@ TEST(a_worker_alone_on_its_machine_needs_no_shared_memory)
 TEST(a_worker_of_another_machine_may_not_invite)
 {
     uint8_t invitation[SHM_AGREEMENT_BYTES] = {0};
-    struct shm_agreement p;
+    struct shm_agreement a;
     struct pair nodes;
 
     pair_prepare(&nodes);
     pair_run(&nodes);
-    begin_on(&p, nodes.o[1].mesh, 1, apart);
-    assert_int_equal(receive_from(&p, 0, LOCAL_INVITES, invitation, sizeof invitation), ERR_PROTOCOL);
+    begin_on(&a, nodes.o[1].mesh, 1, apart);
+    assert_int_equal(receive_from(&a, 0, LOCAL_INVITES, invitation, sizeof invitation), ERR_PROTOCOL);
     pair_close(&nodes);
 }
 
 /* Workers 0 and 1, and a server with slightly less memory. */
-static void begin_star(struct shm_agreement p[MESH_NODES], struct opening o[MESH_NODES])
+static void begin_star(struct shm_agreement a[MESH_NODES], struct opening o[MESH_NODES])
 {
     static const struct {
         int peers[2];
@@ -181,7 +181,7 @@ static void begin_star(struct shm_agreement p[MESH_NODES], struct opening o[MESH
     opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_AUTO);
     opening_run(o);
     for (int i = 0; i < MESH_NODES; i++)
-        assert_ok(shm_agreement_begin(&p[i], o[i].mesh,
+        assert_ok(shm_agreement_begin(&a[i], o[i].mesh,
                                       &(struct shm_agreement_config){2, 1, mesh_ids[i], links[i].peers,
                                                                      links[i].n_peers, i < 2 ? 9000 : 8000,
                                                                      4000, 10000, MESH_TIMEOUT_S, NULL, NULL},
@@ -192,20 +192,20 @@ TEST(in_a_star_each_worker_shares_memory_with_the_server_only)
 {
     int fds = count_open_fds(), mappings = count_shared_mappings();
     struct opening o[MESH_NODES];
-    struct shm_agreement p[MESH_NODES];
+    struct shm_agreement a[MESH_NODES];
     struct rendezvous *joined[MESH_NODES];
 
     needs_sealed_memory();
-    begin_star(p, o);
-    settle((struct shm_agreement *[]){&p[0], &p[1], &p[2]}, MESH_NODES);
+    begin_star(a, o);
+    settle((struct shm_agreement *[]){&a[0], &a[1], &a[2]}, MESH_NODES);
     for (int i = 0; i < MESH_NODES; i++) {
-        assert_true(shm_agreement_has_joined(&p[i]));
-        joined[i] = shm_agreement_take(&p[i]);
+        assert_true(shm_agreement_has_joined(&a[i]));
+        joined[i] = shm_agreement_take(&a[i]);
         for (int k = 0; k < MESH_NODES; k++) {
             bool is_seen = i == k || (i < 2) != (k < 2);
 
             assert_true((rendezvous_memory(joined[i], k).start != NULL) == is_seen);
-            assert_true(p[i].can[k] == (is_seen && i != k));
+            assert_true(a[i].can[k] == (is_seen && i != k));
         }
     }
     assert_int_equal(rendezvous_memory(joined[0], 2).size, 8192);
@@ -223,24 +223,24 @@ TEST(a_joined_node_refuses_further_invitations)
 {
     static const uint8_t bytes[SHM_AGREEMENT_BYTES] = {0};
     int fds = count_open_fds(), mappings = count_shared_mappings();
-    struct shm_agreement p[2];
+    struct shm_agreement a[2];
     struct pair nodes;
 
     needs_sealed_memory();
     pair_prepare(&nodes);
     pair_run(&nodes);
     for (int i = 0; i < 2; i++)
-        begin(&p[i], nodes.o[i].mesh, i);
-    for (double end = clock_now() + MESH_TIMEOUT_S; clock_now() < end && !p[1].has_answered;) {
-        assert_ok(rendezvous_advance(p[0].rendezvous, &e)); /* node 0 joins, and does not report it */
-        advance(&p[1]);
+        begin(&a[i], nodes.o[i].mesh, i);
+    for (double end = clock_now() + MESH_TIMEOUT_S; clock_now() < end && !a[1].has_answered;) {
+        assert_ok(rendezvous_advance(a[0].rendezvous, &e)); /* node 0 joins, and does not report it */
+        advance(&a[1]);
     }
-    assert_true(shm_agreement_has_joined(&p[1]));
+    assert_true(shm_agreement_has_joined(&a[1]));
     send_local(nodes.o[0].mesh, 1, LOCAL_INVITES, bytes, sizeof bytes);
-    assert_int_equal(receive(&p[1]), ERR_PROTOCOL);
-    assert_non_null(p[1].rendezvous);
+    assert_int_equal(receive(&a[1]), ERR_PROTOCOL);
+    assert_non_null(a[1].rendezvous);
     for (int i = 0; i < 2; i++)
-        shm_agreement_clear(&p[i]);
+        shm_agreement_clear(&a[i]);
     pair_close(&nodes);
     assert_int_equal(count_open_fds(), fds);
     assert_int_equal(count_shared_mappings(), mappings);
@@ -254,7 +254,7 @@ TEST(a_worker_that_invites_twice_prevents_sharing_with_a_stated_reason)
     uint8_t invitation[SHM_AGREEMENT_BYTES];
     int fds = count_open_fds(), mappings = count_shared_mappings();
     struct rendezvous *m; /* node 0's */
-    struct shm_agreement p;
+    struct shm_agreement a;
     struct pair nodes;
 
     needs_sealed_memory();
@@ -265,18 +265,18 @@ TEST(a_worker_that_invites_twice_prevents_sharing_with_a_stated_reason)
     rendezvous_expect(m, 1, secret);
     memcpy(invitation, rendezvous_name(m), RENDEZVOUS_NAME_BYTES);
     memcpy(invitation + RENDEZVOUS_NAME_BYTES, secret, sizeof secret);
-    begin(&p, nodes.o[1].mesh, 1);
+    begin(&a, nodes.o[1].mesh, 1);
     for (int i = 0; i < 2; i++) {
-        assert_non_null(p.rendezvous);
+        assert_non_null(a.rendezvous);
         send_local(nodes.o[0].mesh, 1, LOCAL_INVITES, invitation, sizeof invitation);
-        assert_ok(receive(&p));
+        assert_ok(receive(&a));
     }
     assert_receives(nodes.o[0].mesh, LOCAL_CANNOT);
     send_local(nodes.o[0].mesh, 1, LOCAL_CAN, "", 0);
-    assert_ok(receive(&p));
-    assert_true(shm_agreement_is_settled(&p));
-    assert_null(shm_agreement_take(&p));
-    assert_string_equal(p.why.text, "node 0 sent a second invitation to its memory");
+    assert_ok(receive(&a));
+    assert_true(shm_agreement_is_settled(&a));
+    assert_null(shm_agreement_take(&a));
+    assert_string_equal(a.why.text, "node 0 sent a second invitation to its memory");
     rendezvous_close(m);
     pair_close(&nodes);
     assert_int_equal(count_open_fds(), fds);
@@ -285,20 +285,20 @@ TEST(a_worker_that_invites_twice_prevents_sharing_with_a_stated_reason)
 
 TEST(no_node_shares_memory_if_one_cannot)
 {
-    struct shm_agreement p;
+    struct shm_agreement a;
     struct pair nodes;
 
     needs_sealed_memory();
     pair_prepare(&nodes);
     pair_run(&nodes);
-    begin(&p, nodes.o[0].mesh, 0);
+    begin(&a, nodes.o[0].mesh, 0);
     assert_receives(nodes.o[1].mesh, LOCAL_INVITES);
     send_local(nodes.o[1].mesh, 0, LOCAL_CANNOT, "", 0);
-    assert_ok(receive(&p));
+    assert_ok(receive(&a));
     assert_receives(nodes.o[1].mesh, LOCAL_CANNOT);
-    assert_true(shm_agreement_is_settled(&p));
-    assert_null(shm_agreement_take(&p));
-    assert_string_equal(p.why.text, "another node cannot share memory");
+    assert_true(shm_agreement_is_settled(&a));
+    assert_null(shm_agreement_take(&a));
+    assert_string_equal(a.why.text, "another node cannot share memory");
     pair_close(&nodes);
 }
 
@@ -306,25 +306,25 @@ TEST(messages_after_a_memory_offer_are_delivered_once_all_offers_arrived)
 {
     static const int workers[] = {0, 1};
     struct opening o[MESH_NODES];
-    struct shm_agreement p; /* the server's */
+    struct shm_agreement a; /* the server's */
     struct mesh_event ev;
 
     opening_prepare(o, MESH_TIMEOUT_S, MESH_TLS_AUTO);
     opening_run(o);
     assert_ok(shm_agreement_begin(
-        &p, o[2].mesh,
+        &a, o[2].mesh,
         &(struct shm_agreement_config){2, 1, -2, workers, 2, 8000, 8000, 8000, MESH_TIMEOUT_S, NULL, NULL},
         &e));
     send_local(o[0].mesh, -2, LOCAL_CANNOT, "", 0);
     send_bytes(o[0].mesh, -2, 7, 10, 1);
-    assert_ok(receive(&p));
-    assert_false(shm_agreement_is_settled(&p));
-    assert_ok(mesh_poll(p.mesh, &ev, clock_now() + 0.1, &e));
+    assert_ok(receive(&a));
+    assert_false(shm_agreement_is_settled(&a));
+    assert_ok(mesh_poll(a.mesh, &ev, clock_now() + 0.1, &e));
     assert_int_equal(ev.kind, MESH_NOTHING);
     send_local(o[1].mesh, -2, LOCAL_CANNOT, "", 0);
-    assert_ok(receive(&p));
-    assert_true(shm_agreement_is_settled(&p));
-    seconds_until_event(p.mesh, &ev);
+    assert_ok(receive(&a));
+    assert_true(shm_agreement_is_settled(&a));
+    seconds_until_event(a.mesh, &ev);
     assert_int_equal(ev.kind, MESH_MESSAGE);
     assert_int_equal(ev.head.round, 7);
     mesh_buf_put(ev.buf);
@@ -335,19 +335,19 @@ TEST(messages_after_a_memory_offer_are_delivered_once_all_offers_arrived)
 TEST(without_the_offer_of_one_node_memory_is_not_shared_and_the_job_continues)
 {
     struct opening o[MESH_NODES];
-    struct shm_agreement p[MESH_NODES];
-    struct shm_agreement *server = &p[2];
+    struct shm_agreement a[MESH_NODES];
+    struct shm_agreement *server = &a[2];
     struct mesh_event ev;
     double end = clock_now() + MESH_TIMEOUT_S;
 
     needs_sealed_memory();
-    begin_star(p, o);
+    begin_star(a, o);
     assert_ok(receive(server));
     assert_ok(receive(server));
     mesh_pause(server->mesh, 1, true); /* after its invitation: its offer does not arrive */
     while (!(shm_agreement_has_joined(server) && server->answered[0]) && clock_now() < end)
         for (int i = 0; i < MESH_NODES; i++)
-            advance(&p[i]);
+            advance(&a[i]);
     assert_true(shm_agreement_has_joined(server) && !shm_agreement_is_settled(server));
     assert_ok(shm_agreement_stop_waiting(server, &e));
     assert_true(shm_agreement_is_settled(server) && shm_agreement_has_joined(server));
@@ -360,40 +360,40 @@ TEST(without_the_offer_of_one_node_memory_is_not_shared_and_the_job_continues)
     mesh_buf_put(ev.buf);
     for (int i = 0; i < MESH_NODES; i++) {
         assert_ok(mesh_watch(o[i].mesh, -1, &e));
-        rendezvous_close(shm_agreement_take(&p[i]));
+        rendezvous_close(shm_agreement_take(&a[i]));
         mesh_close(o[i].mesh, clock_now() + 0.02);
     }
 }
 
 TEST(time_a_node_was_suspended_does_not_count_as_waiting)
 {
-    struct shm_agreement p = {.polled_at = 100, .deadline = 105};
+    struct shm_agreement a = {.polled_at = 100, .deadline = 105};
     double now = 100;
 
     for (; now < 106; now += 0.5)
-        assert_false(shm_agreement_is_late(&p, 5, now));
+        assert_false(shm_agreement_is_late(&a, 5, now));
     for (now += 20; now < 130; now += 0.5) /* its last turn was at 105.5 */
-        assert_false(shm_agreement_is_late(&p, 5, now));
-    assert_false(shm_agreement_is_late(&p, 5, 130.5));
-    assert_true(shm_agreement_is_late(&p, 5, 131));
+        assert_false(shm_agreement_is_late(&a, 5, now));
+    assert_false(shm_agreement_is_late(&a, 5, 130.5));
+    assert_true(shm_agreement_is_late(&a, 5, 131));
 }
 
 TEST(a_peer_that_leaves_before_its_offer_is_not_awaited)
 {
-    struct shm_agreement p;
+    struct shm_agreement a;
     struct mesh_event ev;
     struct pair nodes;
 
     pair_prepare(&nodes);
     pair_run(&nodes);
-    begin(&p, nodes.o[0].mesh, 0);
+    begin(&a, nodes.o[0].mesh, 0);
     mesh_close(nodes.o[1].mesh, clock_now() + 0.02);
-    seconds_until_event(p.mesh, &ev);
+    seconds_until_event(a.mesh, &ev);
     assert_int_equal(ev.kind, MESH_LEFT);
-    assert_ok(shm_agreement_on_end(&p, ev.head.peer, &e));
-    assert_true(shm_agreement_is_settled(&p));
-    assert_null(shm_agreement_take(&p));
-    mesh_close(p.mesh, clock_now());
+    assert_ok(shm_agreement_on_end(&a, ev.head.peer, &e));
+    assert_true(shm_agreement_is_settled(&a));
+    assert_null(shm_agreement_take(&a));
+    mesh_close(a.mesh, clock_now());
 }
 
 TEST(messages_that_a_worker_may_not_send_are_refused)
@@ -420,18 +420,18 @@ TEST(messages_that_a_worker_may_not_send_are_refused)
 
     for (size_t k = 0; k < N_OF(cases); k++) {
         int from = cases[k].from;
-        struct shm_agreement p;
+        struct shm_agreement a;
         struct pair nodes;
 
         pair_prepare(&nodes);
         pair_run(&nodes);
-        begin(&p, nodes.o[!from].mesh, !from);
+        begin(&a, nodes.o[!from].mesh, !from);
         for (int i = 0; i < cases[k].n_messages; i++)
             assert_int_equal(
-                receive_from(&p, from, cases[k].messages[i].index, bytes, cases[k].messages[i].len),
+                receive_from(&a, from, cases[k].messages[i].index, bytes, cases[k].messages[i].len),
                 i + 1 < cases[k].n_messages ? 0 : ERR_PROTOCOL);
         assert_error_has("sent an unexpected message about shared memory");
-        rendezvous_close(p.rendezvous);
+        rendezvous_close(a.rendezvous);
         pair_close(&nodes);
     }
 }
@@ -439,15 +439,15 @@ TEST(messages_that_a_worker_may_not_send_are_refused)
 TEST(more_nodes_than_can_share_memory_send_no_offers_and_share_none)
 {
     static const int peers[RENDEZVOUS_MAX];
-    struct shm_agreement p;
+    struct shm_agreement a;
 
     assert_ok(shm_agreement_begin(
-        &p, NULL,
+        &a, NULL,
         &(struct shm_agreement_config){RENDEZVOUS_MAX, 1, 3, peers, RENDEZVOUS_MAX, N, N, N, 5, NULL, NULL},
         &e));
-    assert_true(shm_agreement_is_settled(&p));
-    assert_null(shm_agreement_take(&p));
-    assert_string_equal(p.why.text, "65 nodes are more than the 64 that can share memory");
+    assert_true(shm_agreement_is_settled(&a));
+    assert_null(shm_agreement_take(&a));
+    assert_string_equal(a.why.text, "65 nodes are more than the 64 that can share memory");
 }
 
 int main(void)

@@ -10,11 +10,11 @@ static struct sim_message *kept[MESSAGES]; /* sent but not delivered, in the ord
 static int n_kept, n_notified;
 static struct err e;
 
-static int keep(void *owner, struct sim_message *l, struct err *err)
+static int keep(void *owner, struct sim_message *m, struct err *err)
 {
     (void)owner;
     (void)err;
-    kept[n_kept++] = l;
+    kept[n_kept++] = m;
     return 0;
 }
 
