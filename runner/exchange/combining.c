@@ -102,7 +102,7 @@ static size_t n_statistics(const struct channel *ch)
 }
 
 /* The vector that a worker contributes if the rule has no contribute(). */
-static const float *present(const struct channel *ch)
+static const float *plain_contribution(const struct channel *ch)
 {
     return ch->combining.rule->when == CODEC_EACH_STEP ? ch->codec.grads : ch->codec.params;
 }
@@ -147,7 +147,7 @@ int combining_contribute(struct channel *ch)
     struct combining *b = &ch->combining;
     struct codec *c = &ch->codec;
 
-    b->vectors[0] = present(ch);
+    b->vectors[0] = plain_contribution(ch);
     b->weight = ch->combining.is_weighted ? c->samples : 1;
     if (!has_own(ch))
         return check_own(ch);
@@ -157,7 +157,7 @@ int combining_contribute(struct channel *ch)
     if (!(b->weight >= 0) || !isfinite(b->weight))
         return channel_fail(ch, "its contribute returned the weight %g; a weight is finite and not negative",
                             (double)b->weight);
-    vector_copy(b->own[0] + c->n_params, present(ch) + c->n_params, n_statistics(ch));
+    vector_copy(b->own[0] + c->n_params, plain_contribution(ch) + c->n_params, n_statistics(ch));
     for (int k = 0; k < b->n_vectors; k++)
         b->vectors[k] = b->own[k];
     return check_own(ch);
@@ -260,7 +260,7 @@ int combining_open_aggregate(struct channel *ch, int n_most)
 }
 
 /* Vector `vector` of a stored contribution; vector == n_vectors: its numbers. */
-static float *kept(const struct channel *ch, int contribution, int vector)
+static float *stored_vector(const struct channel *ch, int contribution, int vector)
 {
     const struct combining *b = &ch->combining;
 
@@ -269,15 +269,15 @@ static float *kept(const struct channel *ch, int contribution, int vector)
     return b->all + (size_t)(contribution * b->n_vectors + vector) * ch->n_params;
 }
 
-static void keep(struct channel *ch, int node, const struct combining_contribution *from)
+static void store_contribution(struct channel *ch, int node, const struct combining_contribution *from)
 {
     struct combining *b = &ch->combining;
 
     if (from->weight == 0)
         return;
     for (int k = 0; k < b->n_vectors; k++)
-        vector_copy(kept(ch, b->n_all, k), from->vectors[k], ch->n_params);
-    vector_copy(kept(ch, b->n_all, b->n_vectors), from->numbers, (size_t)b->rule->n_numbers);
+        vector_copy(stored_vector(ch, b->n_all, k), from->vectors[k], ch->n_params);
+    vector_copy(stored_vector(ch, b->n_all, b->n_vectors), from->numbers, (size_t)b->rule->n_numbers);
     b->senders[b->n_all++] = node;
 }
 
@@ -293,7 +293,7 @@ static int n_counted(const struct channel *ch)
 }
 
 /* The index in `all` of the i-th contribution that counts. */
-static int counted(const struct channel *ch, int i)
+static int index_of_counted(const struct channel *ch, int i)
 {
     int k = i;
 
@@ -305,12 +305,12 @@ static int counted(const struct channel *ch, int i)
 }
 
 /* n values of all contributions that count, from `first` of each one's vector on. */
-static struct aggregate_input input(struct channel *ch, int vector, size_t first, size_t n)
+static struct aggregate_input aggregate_input_of(struct channel *ch, int vector, size_t first, size_t n)
 {
     struct combining *b = &ch->combining;
 
     for (int i = 0; i < n_counted(ch); i++)
-        b->inputs[i] = kept(ch, counted(ch, i), vector) + first;
+        b->inputs[i] = stored_vector(ch, index_of_counted(ch, i), vector) + first;
     return (struct aggregate_input){
         .n = n_counted(ch), .f = b->aggregate.f, .n_params = n, .v = b->inputs, .work = b->work};
 }
@@ -318,7 +318,7 @@ static struct aggregate_input input(struct channel *ch, int vector, size_t first
 static void aggregate_part(struct channel *ch, int vector, float *to, size_t first, size_t n,
                            bool of_statistics)
 {
-    const struct aggregate_input in = input(ch, vector, first, n);
+    const struct aggregate_input in = aggregate_input_of(ch, vector, first, n);
 
     aggregate_of(ch->combining.aggregate.kind, of_statistics)(to + first, &in);
 }
@@ -335,7 +335,7 @@ void combining_measure(struct channel *ch, int vector)
         .n = b->n_all, .n_params = ch->codec.n_params, .v = b->inputs, .work = room_behind_measure(b)};
 
     for (int i = 0; i < b->n_all; i++)
-        b->inputs[i] = kept(ch, i, vector);
+        b->inputs[i] = stored_vector(ch, i, vector);
     aggregate_halves(b->aggregate.kind)->measure(b->work, b->merged[vector], &in);
 }
 
@@ -349,13 +349,13 @@ static void aggregate_params(struct channel *ch, int vector)
         aggregate_part(ch, vector, b->merged[vector], 0, ch->codec.n_params, false);
         return;
     }
-    in = input(ch, vector, 0, ch->codec.n_params);
+    in = aggregate_input_of(ch, vector, 0, ch->codec.n_params);
     in.work = room_behind_measure(b);
     whole_measure(ch, vector, b->work);
     aggregate_halves(b->aggregate.kind)->take(b->merged[vector], &in, b->work);
 }
 
-static int aggregate(struct channel *ch)
+static int aggregate_contributions(struct channel *ch)
 {
     struct combining *b = &ch->combining;
     struct err *e = ch->x->e;
@@ -388,7 +388,7 @@ static int merge_contribution(struct channel *ch, int node, const struct combini
 
     if (b->aggregate.kind != AGGREGATE_MEAN) {
         b->n_all = c->run->n_merged == 0 ? 0 : b->n_all;
-        keep(ch, node, from);
+        store_contribution(ch, node, from);
         return CODEC_GO;
     }
     if (goes_on(ch) && finite_check_contribution(ch, node, from) < 0)
@@ -484,7 +484,7 @@ int combining_finish(struct channel *ch)
     int rc = b->merged_weight > 0 ? CODEC_GO : CODEC_WAIT;
 
     if (b->aggregate.kind != AGGREGATE_MEAN)
-        rc = aggregate(ch);
+        rc = aggregate_contributions(ch);
     return rc == CODEC_GO && !is_server(ch)
                ? combining_apply(ch, (const float *const *)b->merged, b->merged_numbers)
                : rc;

@@ -117,7 +117,7 @@ int round_open(struct channel *ch)
     return CODEC_GO;
 }
 
-static struct contribution pop(const struct channel *ch, struct round_inbox *in)
+static struct contribution pop_contribution(const struct channel *ch, struct round_inbox *in)
 {
     struct contribution c = in->contributions[in->first];
 
@@ -126,16 +126,16 @@ static struct contribution pop(const struct channel *ch, struct round_inbox *in)
     return c;
 }
 
-void round_drop(struct channel *ch, int k)
+void round_discard(struct channel *ch, int k)
 {
     while (ch->round.inbox[k].n > 0)
-        mesh_buf_put(pop(ch, &ch->round.inbox[k]).buf);
+        mesh_buf_put(pop_contribution(ch, &ch->round.inbox[k]).buf);
 }
 
 void round_clear(struct channel *ch)
 {
     for (int w = 0; ch->round.inbox && ch->round.contributions && w < ch->round.n_contributions; w++)
-        round_drop(ch, w);
+        round_discard(ch, w);
     for (int w = 0; ch->round.kept && w < ch->round.n_contributions; w++)
         mesh_buf_put(ch->round.kept[w]);
     mesh_buf_put(ch->round.early);
@@ -153,7 +153,7 @@ void round_push(struct channel *ch, int k, struct mesh_buf *b, uint64_t round, i
     struct round_inbox *in = &ch->round.inbox[k];
 
     if (in->n == ch->round.depth) { /* only in asgd: the oldest is dropped */
-        mesh_buf_put(pop(ch, in).buf);
+        mesh_buf_put(pop_contribution(ch, in).buf);
         channel_overtaken(ch);
     }
     in->contributions[(in->first + in->n++) % ch->round.depth] = (struct contribution){
@@ -204,9 +204,9 @@ int round_merge(struct channel *ch, int k)
     return rc;
 }
 
-void round_finish(struct channel *ch, int k)
+void round_take_out(struct channel *ch, int k)
 {
-    struct contribution c = pop(ch, &ch->round.inbox[k]);
+    struct contribution c = pop_contribution(ch, &ch->round.inbox[k]);
 
     ch->compressing.saved_in = c.saved;
     if (c.from != ch->run.node)
@@ -241,7 +241,7 @@ static int merge_one(struct channel *ch, int k)
 {
     int rc = round_merge(ch, k);
 
-    round_finish(ch, k);
+    round_take_out(ch, k);
     return rc;
 }
 
@@ -293,7 +293,8 @@ static int send_contribution(struct channel *ch, int k, struct mesh_buf *b, doub
     return rc;
 }
 
-static int contribute(struct channel *ch, int k)
+/* Writes this worker's contribution k and sends it, if it takes part in the round. */
+static int send_own(struct channel *ch, int k)
 {
     double seconds;
     struct mesh_buf *b;
@@ -352,7 +353,8 @@ static void mark_sent(struct channel *ch, enum round_stage next)
     ch->round.sent_at = stopwatch_now(ch->x->watch);
 }
 
-static int contributed(struct channel *ch)
+/* Continues the round after this worker's contributions were sent. */
+static int after_own_sent(struct channel *ch)
 {
     mark_sent(ch, ch->server ? ROUND_AWAITS_REPLY : ROUND_SENT);
     if (ch->server)
@@ -468,16 +470,16 @@ static int merge_and_reply(struct channel *ch, int worker)
 
 static int on_block(struct channel *ch, int block)
 {
-    return ch->rule->per_block ? contribute(ch, block) : CODEC_GO;
+    return ch->rule->per_block ? send_own(ch, block) : CODEC_GO;
 }
 
 static int on_grad(struct channel *ch)
 {
     if (!ch->rule->before_update)
         return CODEC_GO;
-    if (!ch->rule->per_block && contribute(ch, ch->run.node) < 0)
+    if (!ch->rule->per_block && send_own(ch, ch->run.node) < 0)
         return -1;
-    return contributed(ch);
+    return after_own_sent(ch);
 }
 
 static int on_step(struct channel *ch)
@@ -488,14 +490,14 @@ static int on_step(struct channel *ch)
         return end_barrier(ch);
     if (ch->run.step % every != 0 && ch->run.step != ch->run.n_steps)
         return CODEC_GO;
-    return contribute(ch, ch->run.node) < 0 ? -1 : contributed(ch);
+    return send_own(ch, ch->run.node) < 0 ? -1 : after_own_sent(ch);
 }
 
 static int on_close(struct channel *ch)
 {
     if (ch->rule->before_update || ch->run.step % ch->x->cfg.local_steps == 0)
         return end_barrier(ch);
-    return contribute(ch, ch->run.node) < 0 ? -1 : contributed(ch);
+    return send_own(ch, ch->run.node) < 0 ? -1 : after_own_sent(ch);
 }
 
 /* The server needs no contribution of a worker that does not take part: its reply may arrive before the
@@ -612,12 +614,12 @@ static bool has_begun(const struct channel *ch)
 }
 
 /* The only holder of a block; -1: it has several. */
-static int holder(const struct channel *ch, int block)
+static int only_holder(const struct channel *ch, int block)
 {
     return ch->x->cfg.blocks->redundancy == 1 ? ch->x->cfg.blocks->holders[block] : -1;
 }
 
-static int awaits(const struct channel *ch)
+static int awaited_node(const struct channel *ch)
 {
     const struct round *r = &ch->round;
 
@@ -631,11 +633,11 @@ static int awaits(const struct channel *ch)
         return round_awaits_agreement(ch);
     for (int k = r->next; k < r->n_contributions; k++)
         if (channel_takes_part(ch, ch->run.round, k) && !round_has(ch, k))
-            return ch->rule->per_block ? holder(ch, k) : k;
+            return ch->rule->per_block ? only_holder(ch, k) : k;
     return -1;
 }
 
-static void waits_for(const struct channel *ch, char *out, size_t size)
+static void describe_wait(const struct channel *ch, char *out, size_t size)
 {
     unsigned long long round = ch->run.round + 1;
 
@@ -659,6 +661,6 @@ const struct channel_handlers round_handlers = {.on_block = on_block,
                                                 .on_loss = round_on_loss,
                                                 .on_leave = round_on_leave,
                                                 .cannot_complete = cannot_complete,
-                                                .awaits = awaits,
-                                                .waits_for = waits_for,
+                                                .awaits = awaited_node,
+                                                .waits_for = describe_wait,
                                                 .is_quiescent = true};

@@ -98,31 +98,42 @@ void round_clear(struct channel *ch);
  * error as the reason, and clears the error. */
 int round_drop_sender(struct channel *ch, int from);
 
-/* Between round.c and round_loss.c. */
+/* Between round.c and round_loss.c. Contribution k is worker k's, or that about block k. */
+
+/* Adds a contribution to inbox k; takes over the reference to b. */
 void round_push(struct channel *ch, int k, struct mesh_buf *b, uint64_t round, int from);
 bool round_has(const struct channel *ch, int k);   /* has contribution k of this round arrived? */
 int round_sender(const struct channel *ch, int k); /* of the first contribution in inbox k */
-void round_drop(struct channel *ch, int k);
-int round_merge(struct channel *ch, int k); /* the contribution stays in its inbox */
-/* Accounts for the merged contribution and removes it from its inbox. */
-void round_finish(struct channel *ch, int k);
+void round_discard(struct channel *ch, int k);     /* drops all contributions in inbox k */
+int round_merge(struct channel *ch, int k);        /* the contribution stays in its inbox */
+/* Accounts for the merged contribution and takes it out of its inbox. */
+void round_take_out(struct channel *ch, int k);
+/* Has contribution k arrived, or has a node that may send it not left yet? */
 bool round_can_still_come(const struct channel *ch, int k);
-/* round_advance merges the contributions received so far, in order; round_close ends a round when all are
- * merged. A server replies to workers first .. last, which are in `worker_round`. */
+/* Merges the contributions received so far, in order, and ends the round when all are merged. */
 int round_advance(struct channel *ch);
+/* Ends a round whose contributions are all merged. A server replies to workers first .. last, which are in
+ * `worker_round`. */
 int round_close(struct channel *ch, int first, int last, uint64_t worker_round);
 
 /* round_loss.c */
+
 void round_undo_clear(struct round_undo *u);
+/* After a worker was lost, or has sent BYE: continues a round that waited for it. */
 int round_on_loss(struct channel *ch, int node);
 int round_on_leave(struct channel *ch, int node);
+/* round_advance, of a job that continues without lost workers. */
 int round_advance_without_lost(struct channel *ch);
+/* Contribution k is malformed: discards it, and drops its sender. */
 int round_refuse(struct channel *ch, int k, int from);
+/* Names the message of the agreement, or of the round, for which this worker waits. */
 void round_waits_for_agreement(const struct channel *ch, char *out, size_t size);
-int round_awaits_agreement(const struct channel *ch); /* -1: no node */
+int round_awaits_agreement(const struct channel *ch); /* the node of that message; -1: no node */
 int round_missing(const struct channel *ch);          /* the first missing contribution; -1: none */
+/* Handles a statement on lost workers (FRAME_LOSS); takes b. */
 int round_on_statement(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b);
+/* Is the message a contribution of a lost worker, which another worker relays? */
 bool round_is_relayed(const struct channel *ch, const struct mesh_head *h);
-int round_on_relayed(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b);
+int round_on_relayed(struct channel *ch, const struct mesh_head *h, struct mesh_buf *b); /* takes b */
 
 #endif

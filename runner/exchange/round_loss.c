@@ -134,11 +134,10 @@ static void undo_merges(struct channel *ch)
     ch->round.next = 0;
 }
 
-/* Contribution k is malformed: drops it, and its sender. */
 int round_refuse(struct channel *ch, int k, int from)
 {
     ch->run.n_merged = 0;
-    round_drop(ch, k);
+    round_discard(ch, k);
     return channel_drop_sender(ch, from);
 }
 
@@ -167,7 +166,7 @@ static int close_complete(struct channel *ch)
             r->kept[k] = NULL;
         }
         if (round_has(ch, k))
-            round_finish(ch, k);
+            round_take_out(ch, k);
     }
     r->can_undo = false;
     return round_close(ch, 0, ch->codec.n_workers - 1, ch->run.round);
@@ -216,9 +215,9 @@ static int restate(struct channel *ch)
     undo_merges(ch);
     for (int w = 0; w < a->n; w++) {
         a->counted[w] = r->kept[w];
-        if (a->is_lost
-                [w]) /* a worker that has closed the round with it relays it; otherwise it does not count */
-            round_drop(ch, w);
+        /* A worker that has closed the round with it relays it; otherwise it does not count. */
+        if (a->is_lost[w])
+            round_discard(ch, w);
     }
     agreement_restate(a, ch->run.round);
     agreement_write(a, b->bytes);

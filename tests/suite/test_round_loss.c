@@ -122,7 +122,9 @@ static void leave(struct lossy_worker *w, bool well)
     assert_int_equal((well ? mesh_sim_leave : mesh_sim_kill)(world.net, slot, &w->e), 0);
 }
 
-/* Continues according to the codec's return value. */
+/* Continues according to the codec's return value. The phases are driven here, not by worker_next
+ * (runner/core/worker.h), because the search tries a million orders, each from its first event, and only the
+ * calls of the exchange matter to it. */
 static void go_on(struct lossy_worker *w, int rc)
 {
     while (rc == CODEC_GO && w->phase != BEGINS) {
