@@ -67,8 +67,8 @@ int checkpoint_can_write(const struct checkpoint *c, struct err *e)
  * number of rounds. */
 static uint64_t round_of(const struct checkpoint *c)
 {
-    return exchange_has_barriers(c->exchange) ? exchange_rounds_after(c->exchange, c->step)
-                                              : exchange_rounds(c->exchange);
+    return barrier_is_used(c->exchange) ? exchange_rounds_after(c->exchange, c->step)
+                                        : exchange_rounds(c->exchange);
 }
 
 int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e)

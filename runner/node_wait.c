@@ -17,7 +17,7 @@ static const double DELIVER_S = 0.25;
 
 int node_waits_for(const struct node *n)
 {
-    return n->is_held_up ? exchange_blocking_node(n->exchange, n->set.round_timeout_s) : STALL_NO_NODE;
+    return n->is_held_up ? stall_blocking_node(n->exchange, n->set.round_timeout_s) : STALL_NO_NODE;
 }
 
 void node_wait_begin(struct node_wait *w, const struct node *n, double now)
@@ -45,10 +45,10 @@ static void deliver_queued(struct node *n)
 static int end_wait(struct node *n, struct err *e)
 {
     double timeout_s = n->set.round_timeout_s;
-    int awaited = exchange_awaits(n->exchange), blocking = exchange_blocking_node(n->exchange, timeout_s);
+    int awaited = stall_awaits(n->exchange), blocking = stall_blocking_node(n->exchange, timeout_s);
     char waiting[128], other[32] = "";
 
-    exchange_send_timeout(n->exchange, blocking);
+    stall_send_timeout(n->exchange, blocking);
     deliver_queued(n);
     exchange_waits_for(n->exchange, waiting, sizeof waiting);
     if (blocking != awaited && blocking != STALL_NO_NODE)
@@ -70,7 +70,7 @@ int node_wait_check(struct node_wait *w, struct node *n, struct err *e)
         return 0;
     w->report_at = now + stall_period(n->set.round_timeout_s);
     n->is_held_up = true;
-    if (exchange_send_wait(n->exchange, e) < 0)
+    if (stall_send_wait(n->exchange, e) < 0)
         return e->code;
     if (!n->executing)
         return node_report_progress(n, e);
@@ -113,7 +113,7 @@ int node_catch_up(struct node *n, struct err *e)
 
     node_wait_begin(&wait, n, stopwatch_since(watch));
     if (node_receive(n, e) < 0 ||
-        exchange_send_computing(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
+        barrier_send_computing(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
         return e->code;
     while (exchange_must_wait(n->exchange))
         if (node_pump(n, node_wait_until(&wait), &came, e) < 0 ||

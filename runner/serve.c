@@ -20,11 +20,11 @@ static int report_wait(struct serving *s, struct err *e)
 {
     struct node *n = s->n;
     double now = clock_now(), period = stall_period(n->set.round_timeout_s);
-    int by = exchange_awaits(n->exchange);
+    int by = stall_awaits(n->exchange);
 
     /* At a barrier the other workers' rounds continue. */
     if (by != s->held_up.by ||
-        (!exchange_has_barriers(n->exchange) && exchange_rounds(n->exchange) != s->held_up.round)) {
+        (!barrier_is_used(n->exchange) && exchange_rounds(n->exchange) != s->held_up.round)) {
         s->held_up.by = by;
         s->held_up.round = exchange_rounds(n->exchange);
         s->held_up.since = s->held_up.reported_at = now;
@@ -33,7 +33,7 @@ static int report_wait(struct serving *s, struct err *e)
     if (by == STALL_NO_NODE || now < s->held_up.reported_at + period)
         return 0;
     s->held_up.reported_at = now;
-    return exchange_send_wait(n->exchange, e);
+    return stall_send_wait(n->exchange, e);
 }
 
 /* Workers may compute for any time; a crashed worker is detected by its connection. */
@@ -44,9 +44,9 @@ static int wait_for_event(void *owner, const struct worker_ask *ask, struct err 
     double period = stall_period(n->set.round_timeout_s);
 
     (void)ask;
-    exchange_drop_silent(n->exchange, node_codec_share * n->set.round_timeout_s);
+    barrier_drop_silent(n->exchange, node_codec_share * n->set.round_timeout_s);
     if (node_pump(n, clock_now() + period, &s->came, e) < 0 || report_wait(s, e) < 0 ||
-        exchange_send_under_way(n->exchange, period, e) < 0)
+        barrier_send_under_way(n->exchange, period, e) < 0)
         return e->code;
     return 0;
 }

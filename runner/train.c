@@ -41,7 +41,7 @@ static int wait_for_go(void *owner, const struct worker_ask *ask, struct err *e)
             break;
         if (came) {
             exchange_waits_for(n->exchange, now, sizeof now);
-            if (codec_more(n->codec.plugin)->events || exchange_is_at_barrier(n->exchange) ||
+            if (codec_more(n->codec.plugin)->events || barrier_waits(n->exchange) ||
                 strcmp(now, waiting) != 0)
                 node_wait_begin(&wait, n, clock_now());
             memcpy(waiting, now, sizeof now);

@@ -224,7 +224,7 @@ static int check_time(const struct sim *s, const struct sim_node *n, struct err 
     char what[128];
 
     /* At a barrier a worker waits for the slowest one, and a simulated one hangs only if it is killed. */
-    if (exchange_is_at_barrier(n->x) || n->now - n->waits_since <= s->set.round_timeout_s)
+    if (barrier_waits(n->x) || n->now - n->waits_since <= s->set.round_timeout_s)
         return 0;
     exchange_waits_for(n->x, what, sizeof what);
     err_set(e, ERR_TIMEOUT, "%s has not arrived for %g s", what, s->set.round_timeout_s);

@@ -288,15 +288,15 @@ bool step_is_last(const struct step *s)
 {
     const struct exchange *x = s->cfg.exchange;
 
-    return s->n_done == settings_steps(s->cfg.set) || exchange_feed_is_over(x) || exchange_wants_stop(x);
+    return s->n_done == settings_steps(s->cfg.set) || feed_is_over(x) || exchange_wants_stop(x);
 }
 
 struct stop step_stop(const struct step *s)
 {
     struct stop why = {.step = s->n_done, .loss = NAN, .accuracy = NAN};
     const struct exchange *x = s->cfg.exchange;
-    const struct stop *decided = exchange_stopped(x);
-    bool has_all = exchange_is_fed(x) ? exchange_feed_is_over(x) : s->n_done == settings_steps(s->cfg.set);
+    const struct stop *decided = stop_vote_decision(x);
+    bool has_all = feed_is_used(x) ? feed_is_over(x) : s->n_done == settings_steps(s->cfg.set);
 
     if (decided->reason != STOP_NONE)
         return *decided;
@@ -309,7 +309,7 @@ struct stop step_stop(const struct step *s)
 
 uint64_t step_place(const struct step *s)
 {
-    return exchange_is_fed(s->cfg.exchange) ? s->place : s->n_done;
+    return feed_is_used(s->cfg.exchange) ? s->place : s->n_done;
 }
 
 bool step_is_recorded(const struct step *s)
@@ -339,7 +339,7 @@ struct record_train step_end(struct step *s, double started)
     struct stopwatch *watch = exchange_watch(s->cfg.exchange);
     const struct exchange_totals *t = exchange_totals(s->cfg.exchange);
     uint64_t n_batches = (uint64_t)s->cfg.set->steps_per_epoch;
-    uint64_t place = exchange_is_fed(s->cfg.exchange) ? s->place : s->n_done - 1;
+    uint64_t place = feed_is_used(s->cfg.exchange) ? s->place : s->n_done - 1;
     struct record_train r;
 
     phase_enter(watch, PHASE_COMPUTE);

@@ -93,8 +93,8 @@ static int at_row(struct worker *w, struct worker_ask *ask, struct err *e)
     w->at_block = 0;
     if (step_is_last(w->cfg.step))
         return go_to(w, at_epoch_end);
-    if (exchange_is_fed(w->cfg.exchange))
-        return after_call(w, exchange_await_next(w->cfg.exchange, e), at_shared_row);
+    if (feed_is_used(w->cfg.exchange))
+        return after_call(w, feed_await(w->cfg.exchange, e), at_shared_row);
     return go_to(w, w->row < rows_per_epoch(w) ? in_blocks : at_epoch_end);
 }
 
@@ -104,11 +104,11 @@ static int at_shared_row(struct worker *w, struct worker_ask *ask, struct err *e
     struct exchange *x = w->cfg.exchange;
 
     (void)ask;
-    if (!exchange_next_is_of(x, (uint64_t)w->epoch - 1, rows_per_epoch(w)))
+    if (!feed_next_is_of(x, (uint64_t)w->epoch - 1, rows_per_epoch(w)))
         return go_to(w, at_epoch_end);
-    w->cfg.step->place = exchange_take_next(x);
+    w->cfg.step->place = feed_take(x);
     w->row = w->cfg.step->place % rows_per_epoch(w);
-    return exchange_ask_next(x, e) < 0 ? e->code : go_to(w, in_blocks);
+    return feed_ask(x, e) < 0 ? e->code : go_to(w, in_blocks);
 }
 
 static int in_blocks(struct worker *w, struct worker_ask *ask, struct err *e)
@@ -193,14 +193,14 @@ static int at_epoch_end(struct worker *w, struct worker_ask *ask, struct err *e)
     (void)ask;
     if (watch_of(w)->tracer)
         watch_of(w)->tracer->step = 0;
-    w->is_whole = !exchange_is_fed(x) && w->row == rows_per_epoch(w) &&
+    w->is_whole = !feed_is_used(x) && w->row == rows_per_epoch(w) &&
                   !exchange_closes_early(x, w->cfg.step->n_done);
     /* A longer job would continue with the present state, but at the job's end the last barrier's result
      * replaces it, or an exchange that a longer job makes later. */
-    w->is_saved = is_last && (exchange_has_barriers(x) || exchange_must_close(x));
+    w->is_saved = is_last && (barrier_is_used(x) || stop_vote_must_close(x));
     w->at = is_last ? AT_JOB_END : AT_EPOCH_END;
-    if (w->is_whole && exchange_has_barriers(x) && keeps_epoch(w))
-        return after_call(w, exchange_reach(x, BARRIER_EPOCH, w->cfg.step->n_done / rows_per_epoch(w), e),
+    if (w->is_whole && barrier_is_used(x) && keeps_epoch(w))
+        return after_call(w, barrier_reach(x, BARRIER_EPOCH, w->cfg.step->n_done / rows_per_epoch(w), e),
                           at_epoch_reached);
     return go_to(w, at_epoch_reached);
 }
@@ -228,9 +228,9 @@ static int at_close(struct worker *w, struct worker_ask *ask, struct err *e)
 
     (void)ask;
     w->has_ended = true;
-    w->is_unevaluated = w->evaluated != w->cfg.step->n_done || exchange_close_changes(x) ||
-                        exchange_has_barriers(x);
-    if (!exchange_must_close(x))
+    w->is_unevaluated = w->evaluated != w->cfg.step->n_done || stop_vote_close_changes(x) ||
+                        barrier_is_used(x);
+    if (!stop_vote_must_close(x))
         return go_to(w, at_last_barrier);
     return after_call(w, exchange_close(x, e), after_close);
 }
@@ -247,9 +247,9 @@ static int at_last_barrier(struct worker *w, struct worker_ask *ask, struct err 
     struct exchange *x = w->cfg.exchange;
 
     (void)ask;
-    if (!exchange_has_barriers(x))
+    if (!barrier_is_used(x))
         return go_to(w, at_last_eval);
-    return after_call(w, exchange_reach(x, BARRIER_END, w->cfg.step->n_done / rows_per_epoch(w), e),
+    return after_call(w, barrier_reach(x, BARRIER_END, w->cfg.step->n_done / rows_per_epoch(w), e),
                       at_last_eval);
 }
 
@@ -282,7 +282,7 @@ int worker_evaluated(struct worker *w, double loss, double accuracy, struct err 
  * ssgd and after a whole epoch, where a longer job would share it, too. */
 static bool is_shared(const struct worker *w)
 {
-    if (!exchange_shares_evaluations(w->cfg.exchange))
+    if (!stop_vote_is_used(w->cfg.exchange))
         return false;
     return w->at == WITHIN_EPOCH   ? step_is_evaluated(w->cfg.step)
            : w->at == AT_EPOCH_END ? true
@@ -294,8 +294,7 @@ static int at_share(struct worker *w, struct worker_ask *ask, struct err *e)
     (void)ask;
     if (!is_shared(w))
         return go_to(w, after_eval);
-    return after_call(w, exchange_evaluated(w->cfg.exchange, w->evaluated, w->loss, w->accuracy, e),
-                      after_eval);
+    return after_call(w, stop_vote_share(w->cfg.exchange, w->evaluated, w->loss, w->accuracy, e), after_eval);
 }
 
 static int after_eval(struct worker *w, struct worker_ask *ask, struct err *e)
@@ -335,7 +334,7 @@ static bool is_server(const struct worker *w)
 static int at_rounds(struct worker *w, struct worker_ask *ask, struct err *e)
 {
     struct exchange *x = w->cfg.exchange;
-    bool is_over = exchange_has_barriers(x) || exchange_stopped(x)->reason != STOP_NONE;
+    bool is_over = barrier_is_used(x) || stop_vote_decision(x)->reason != STOP_NONE;
 
     for (; !is_over && w->next_saved <= w->cfg.set->epochs; w->next_saved++) {
         uint64_t step = (uint64_t)w->next_saved * rows_per_epoch(w);
@@ -355,7 +354,7 @@ static int at_barrier(struct worker *w, struct worker_ask *ask, struct err *e)
     enum barrier_kind kind;
     uint64_t epoch;
 
-    if (exchange_is_reached(w->cfg.exchange, &kind, &epoch) && kind == BARRIER_EPOCH &&
+    if (barrier_is_reached(w->cfg.exchange, &kind, &epoch) && kind == BARRIER_EPOCH &&
         epoch <= (uint64_t)w->cfg.set->epochs && worker_keeps_epoch(w->cfg.set, (int)epoch))
         return save_epoch(w, ask, (int)epoch, at_release);
     return at_release(w, ask, e);
@@ -363,7 +362,7 @@ static int at_barrier(struct worker *w, struct worker_ask *ask, struct err *e)
 
 static int at_release(struct worker *w, struct worker_ask *ask, struct err *e)
 {
-    if (exchange_release(w->cfg.exchange, e) < 0)
+    if (barrier_release(w->cfg.exchange, e) < 0)
         return e->code;
     if (exchange_is_over(w->cfg.exchange))
         return is_done(w, ask, e);

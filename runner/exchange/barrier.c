@@ -7,7 +7,7 @@
 
 #include "runner/exchange/exchange_private.h"
 
-bool exchange_has_barriers(const struct exchange *x)
+bool barrier_is_used(const struct exchange *x)
 {
     return x->cfg.n_servers > 0 && !x->cfg.is_sync;
 }
@@ -22,7 +22,7 @@ int barrier_open(struct exchange *x, struct err *e)
     struct barrier *b = &x->barrier;
     size_t n = (size_t)(is_server(x) ? x->cfg.n_workers : x->cfg.n_servers);
 
-    if (!exchange_has_barriers(x))
+    if (!barrier_is_used(x))
         return 0;
     if (is_server(x))
         b->workers = calloc(n, sizeof *b->workers);
@@ -42,7 +42,7 @@ size_t barrier_bytes(const struct exchange *x)
 {
     size_t most = 0;
 
-    for (int i = 0; exchange_has_barriers(x) && i < x->n_channels; i++)
+    for (int i = 0; barrier_is_used(x) && i < x->n_channels; i++)
         if (x->channels[i].n_params > most)
             most = x->channels[i].n_params;
     return most * sizeof(float);
@@ -68,7 +68,7 @@ static int send_barrier(struct exchange *x, int to, uint16_t channel, enum barri
 
 /* A worker's side. */
 
-int exchange_reach(struct exchange *x, enum barrier_kind kind, uint64_t epoch, struct err *e)
+int barrier_reach(struct exchange *x, enum barrier_kind kind, uint64_t epoch, struct err *e)
 {
     struct barrier *b = &x->barrier;
 
@@ -83,7 +83,7 @@ int exchange_reach(struct exchange *x, enum barrier_kind kind, uint64_t epoch, s
     return CODEC_WAIT;
 }
 
-bool exchange_is_at_barrier(const struct exchange *x)
+bool barrier_waits(const struct exchange *x)
 {
     return x->barrier.n_open > 0;
 }
@@ -154,7 +154,7 @@ static int on_reached(struct exchange *x, const struct mesh_head *h, const struc
     return w->has_ended ? exchange_on_ended(x, h->peer) : CODEC_GO;
 }
 
-bool exchange_is_reached(const struct exchange *x, enum barrier_kind *kind, uint64_t *epoch)
+bool barrier_is_reached(const struct exchange *x, enum barrier_kind *kind, uint64_t *epoch)
 {
     const struct barrier *b = &x->barrier;
     uint64_t least[] = {[BARRIER_EPOCH] = UINT64_MAX, [BARRIER_END] = UINT64_MAX};
@@ -182,7 +182,7 @@ static bool is_answered_by(const struct barrier_worker *w, enum barrier_kind kin
     return !w->is_gone && w->waits && (kind == BARRIER_END || (!w->has_ended && w->epoch == epoch));
 }
 
-int exchange_release(struct exchange *x, struct err *e)
+int barrier_release(struct exchange *x, struct err *e)
 {
     const struct channel *ch = &x->channels[0];
     struct barrier *b = &x->barrier;
@@ -190,7 +190,7 @@ int exchange_release(struct exchange *x, struct err *e)
     enum barrier_kind kind;
     uint64_t epoch;
 
-    if (!exchange_is_reached(x, &kind, &epoch))
+    if (!barrier_is_reached(x, &kind, &epoch))
         return CODEC_GO;
     for (int k = 0; k < x->cfg.n_workers; k++) {
         struct barrier_worker *w = &b->workers[k];
@@ -214,7 +214,7 @@ bool barrier_is_deserted(const struct exchange *x)
     return true;
 }
 
-int exchange_send_under_way(struct exchange *x, double period, struct err *e)
+int barrier_send_under_way(struct exchange *x, double period, struct err *e)
 {
     struct barrier *b = &x->barrier;
     double now = stopwatch_now(x->watch);
@@ -241,7 +241,7 @@ int exchange_send_under_way(struct exchange *x, double period, struct err *e)
     return CODEC_GO;
 }
 
-int exchange_send_computing(struct exchange *x, double period, struct err *e)
+int barrier_send_computing(struct exchange *x, double period, struct err *e)
 {
     struct barrier *b = &x->barrier;
     double now = stopwatch_now(x->watch);
@@ -256,7 +256,7 @@ int exchange_send_computing(struct exchange *x, double period, struct err *e)
     return CODEC_GO;
 }
 
-void exchange_drop_silent(struct exchange *x, double limit_s)
+void barrier_drop_silent(struct exchange *x, double limit_s)
 {
     struct barrier *b = &x->barrier;
     double now = stopwatch_now(x->watch), latest = now - limit_s;
@@ -277,7 +277,7 @@ void exchange_drop_silent(struct exchange *x, double limit_s)
 
 int barrier_on_message(struct exchange *x, const struct mesh_event *ev)
 {
-    if (!exchange_has_barriers(x))
+    if (!barrier_is_used(x))
         return err_set(x->e, ERR_PROTOCOL, "node %d sent a barrier, and this job has none", ev->head.peer);
     return (is_server(x) ? on_reached : on_answer)(x, &ev->head, ev->buf);
 }

@@ -60,25 +60,25 @@ int barrier_open(struct exchange *x, struct err *e);
 void barrier_clear(struct barrier *b);
 size_t barrier_bytes(const struct exchange *x); /* of the longest message */
 
-/* Does the job have barriers? Then a worker calls exchange_reach after each epoch that is checkpointed, and
+/* Does the job have barriers? Then a worker calls barrier_reach after each epoch that is checkpointed, and
  * at its end. */
-bool exchange_has_barriers(const struct exchange *x);
+bool barrier_is_used(const struct exchange *x);
 /* A worker has completed `epoch` epochs; BARRIER_END: and its part of the job. Returns CODEC_WAIT until all
  * servers have answered, CODEC_GO from exchange_on_event then, or a code. */
-int exchange_reach(struct exchange *x, enum barrier_kind kind, uint64_t epoch, struct err *e);
-bool exchange_is_at_barrier(const struct exchange *x);
+int barrier_reach(struct exchange *x, enum barrier_kind kind, uint64_t epoch, struct err *e);
+bool barrier_waits(const struct exchange *x); /* does this worker wait at a barrier? */
 
 /* On a server, after each event: do all workers wait? If so, it may save its state, and must then call
- * exchange_release. *epoch: the last epoch that all of them have completed. */
-bool exchange_is_reached(const struct exchange *x, enum barrier_kind *kind, uint64_t *epoch);
-int exchange_release(struct exchange *x, struct err *e);
+ * barrier_release. *epoch: the last epoch that all of them have completed. */
+bool barrier_is_reached(const struct exchange *x, enum barrier_kind *kind, uint64_t *epoch);
+int barrier_release(struct exchange *x, struct err *e);
 /* Call these once a period or more often. A server sends BARRIER_UNDER_WAY to the workers at a barrier, a
  * worker that computes sends BARRIER_COMPUTES to the servers. CODEC_GO or a code. */
-int exchange_send_under_way(struct exchange *x, double period, struct err *e);
-int exchange_send_computing(struct exchange *x, double period, struct err *e);
+int barrier_send_under_way(struct exchange *x, double period, struct err *e);
+int barrier_send_computing(struct exchange *x, double period, struct err *e);
 /* On a server of a job that continues without lost workers: drops the workers that have sent nothing for
  * `limit_s` while others wait for them at a barrier; the mesh then reports them as lost. */
-void exchange_drop_silent(struct exchange *x, double limit_s);
+void barrier_drop_silent(struct exchange *x, double limit_s);
 
 /* For the exchange. Handles a FRAME_BARRIER; the caller keeps its buffer. ERR_PROTOCOL: the frame is invalid;
  * on a server of a job that continues without lost workers, its sender is lost instead. */

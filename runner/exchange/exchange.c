@@ -73,7 +73,7 @@ bool exchange_waits(const struct exchange *x)
     for (int i = 0; i < x->n_channels; i++)
         if (x->channels[i].is_waiting)
             return true;
-    return x->feed.waits || x->stop_vote.waits || exchange_is_at_barrier(x);
+    return x->feed.waits || x->stop_vote.waits || barrier_waits(x);
 }
 
 /* An early contribution to the next round does not end the wait for this one. */
@@ -87,7 +87,7 @@ int exchange_end_wait(struct channel *ch, int rc)
 /* Does the channel wait for a node that has left? */
 static bool cannot_complete(const struct channel *ch)
 {
-    if (exchange_is_at_barrier(ch->x) || (ch->x->stop_vote.waits && ch->server) ||
+    if (barrier_waits(ch->x) || (ch->x->stop_vote.waits && ch->server) ||
         (ch->x->feed.waits && ch->server == FEED_SERVER))
         return channel_has_left(ch, ch->server);
     return ch->is_waiting && ch->x->handlers.cannot_complete(ch);
@@ -307,7 +307,7 @@ int exchange_on_ended(struct exchange *x, int node)
 static int on_lost(struct exchange *x, const struct mesh_event *ev)
 {
     int node = ev->head.peer;
-    bool has_ended = exchange_has_barriers(x) && x->peer_stats.has_left[exchange_slot(x, node)];
+    bool has_ended = barrier_is_used(x) && x->peer_stats.has_left[exchange_slot(x, node)];
     char what[128];
 
     barrier_on_gone(x, node);
@@ -509,7 +509,7 @@ void exchange_waits_for(const struct exchange *x, char *out, size_t size)
         stop_vote_waits_for(x, out, size);
         return;
     }
-    if (exchange_is_at_barrier(x)) {
+    if (barrier_waits(x)) {
         barrier_waits_for(x, out, size);
         return;
     }

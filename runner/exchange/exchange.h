@@ -157,6 +157,10 @@ int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e);
 void exchange_set_loss(struct exchange *x, double loss);
 void exchange_updated(struct exchange *x, double lr); /* before on_step: the learning rate of the update */
 int exchange_on_step(struct exchange *x, struct err *e);
+/* On a worker that ends early (stop_vote_must_close), after its last step. In on_step the rule did
+ * not know that the step is the last one: if it exchanges after the last step, it does so now. CODEC_GO,
+ * CODEC_WAIT or a code. */
+int exchange_close(struct exchange *x, struct err *e);
 /* Does the rule exchange gradients, by which the optimizer updates? */
 bool exchange_gives_gradient(const struct exchange *x);
 /* Does the exchanged gradient show that a worker's gradient was not finite? True for a rule that

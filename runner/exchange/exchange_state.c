@@ -57,7 +57,7 @@ static int check_rule(struct exchange *x, struct err *e)
     const struct channel *ch = exchange_channel(x, 0);
     const char *name = ch->x->cfg.plugin->name;
 
-    bool knows_steps = ch->run.n_servers == 0 || exchange_has_barriers(x);
+    bool knows_steps = ch->run.n_servers == 0 || barrier_is_used(x);
 
     if (!ch->rule && (!knows_steps || !x->handlers.is_quiescent)) {
         err_set(e, ERR_CODEC, "codec %s runs by events: %s", name,
@@ -65,7 +65,7 @@ static int check_rule(struct exchange *x, struct err *e)
                             : "its servers receive messages and cannot know the workers' step");
         return err_hint(e, "Leave --checkpoint-every out, or take a codec that runs by rounds.");
     }
-    if (!ch->codec.is_sync && !exchange_has_barriers(x)) {
+    if (!ch->codec.is_sync && !barrier_is_used(x)) {
         err_set(e, ERR_CODEC,
                 "codec %s: in asgd without servers contributions may be in transit at any time, so no state "
                 "is complete",
@@ -349,7 +349,7 @@ static int check_cursor(struct channel *ch, int i, const int64_t *cursor, uint64
 {
     uint64_t own_step = ch->run.node < 0 ? 0 : step;
     uint64_t round = exchange_rounds_after(ch->x, step);
-    bool has_round = exchange_has_barriers(ch->x) || (uint64_t)cursor[1] == round;
+    bool has_round = barrier_is_used(ch->x) || (uint64_t)cursor[1] == round;
 
     if ((uint64_t)cursor[0] != own_step || !has_round)
         return err_set(e, ERR_CONFIG,
@@ -446,7 +446,7 @@ bool exchange_closes_early(struct exchange *x, uint64_t step)
     struct channel *ch = exchange_channel(x, 0);
     const struct exchange_config *cfg = &ch->x->cfg;
 
-    return exchange_has_local_steps(x) && !exchange_has_barriers(x) && step == cfg->n_steps &&
+    return exchange_has_local_steps(x) && !barrier_is_used(x) && step == cfg->n_steps &&
            step % cfg->local_steps != 0;
 }
 
@@ -465,5 +465,5 @@ uint64_t exchange_rounds_in_all(struct exchange *x)
     if (!exchange_channel(x, 0)->rule)
         return 0;
     n += exchange_has_local_steps(x) && cfg->n_steps % cfg->local_steps != 0;
-    return cfg->node < 0 && !cfg->is_sync && !exchange_is_fed(x) ? n * (uint64_t)cfg->n_workers : n;
+    return cfg->node < 0 && !cfg->is_sync && !feed_is_used(x) ? n * (uint64_t)cfg->n_workers : n;
 }

@@ -4,7 +4,7 @@
 
 #include "runner/exchange/exchange_private.h"
 
-bool exchange_is_fed(const struct exchange *x)
+bool feed_is_used(const struct exchange *x)
 {
     return x->cfg.blocks->is_shared;
 }
@@ -24,7 +24,7 @@ static int send_order(struct exchange *x, int to, enum feed_order order, uint64_
     return rc < 0 ? rc : CODEC_GO;
 }
 
-int exchange_ask_next(struct exchange *x, struct err *e)
+int feed_ask(struct exchange *x, struct err *e)
 {
     struct feed *f = &x->feed;
 
@@ -35,28 +35,28 @@ int exchange_ask_next(struct exchange *x, struct err *e)
     return send_order(x, FEED_SERVER, FEED_ASK, 0);
 }
 
-int exchange_await_next(struct exchange *x, struct err *e)
+int feed_await(struct exchange *x, struct err *e)
 {
     struct feed *f = &x->feed;
 
-    if (exchange_ask_next(x, e) < 0)
+    if (feed_ask(x, e) < 0)
         return e->code;
     f->waits = !f->has_next && !f->is_over;
     return f->waits ? CODEC_WAIT : CODEC_GO;
 }
 
-bool exchange_next_is_of(const struct exchange *x, uint64_t epoch, uint64_t n_rows)
+bool feed_next_is_of(const struct exchange *x, uint64_t epoch, uint64_t n_rows)
 {
     return x->feed.has_next && x->feed.next / n_rows == epoch;
 }
 
-uint64_t exchange_take_next(struct exchange *x)
+uint64_t feed_take(struct exchange *x)
 {
     x->feed.has_next = false;
     return x->feed.next;
 }
 
-bool exchange_feed_is_over(const struct exchange *x)
+bool feed_is_over(const struct exchange *x)
 {
     return x->feed.is_over;
 }
@@ -88,7 +88,7 @@ int feed_on_message(struct exchange *x, const struct mesh_event *ev)
     bool is_answer = x->cfg.node >= 0 && h->peer == FEED_SERVER && x->feed.has_asked &&
                      (h->index == FEED_OVER || (h->index == FEED_NEXT && h->round < x->cfg.n_steps));
 
-    if (exchange_is_fed(x) && ev->buf->len == 0 && (is_asked || is_answer))
+    if (feed_is_used(x) && ev->buf->len == 0 && (is_asked || is_answer))
         return is_asked ? give_part(x, h->peer) : on_answer(x, h);
     err_set(x->e, ERR_PROTOCOL, "node %d sent a message about mini-batches that it may not send", h->peer);
     return h->peer < 0 ? x->e->code : channel_drop_sender(&x->channels[0], h->peer);

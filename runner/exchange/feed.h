@@ -32,16 +32,16 @@ struct feed {
     bool has_next, has_asked, waits, is_over;
 };
 
-bool exchange_is_fed(const struct exchange *x);
+bool feed_is_used(const struct exchange *x); /* --feed shared */
 /* Asks for the next mini-batch, unless this worker has asked already. CODEC_GO or a code. */
-int exchange_ask_next(struct exchange *x, struct err *e);
+int feed_ask(struct exchange *x, struct err *e);
 /* CODEC_WAIT: until exchange_on_event returns CODEC_GO, with the answer. */
-int exchange_await_next(struct exchange *x, struct err *e);
+int feed_await(struct exchange *x, struct err *e);
 /* After the answer: is there a next mini-batch, and is it of that epoch, from 0? */
-bool exchange_next_is_of(const struct exchange *x, uint64_t epoch, uint64_t n_rows);
-/* Returns the number of the assigned mini-batch; call only if exchange_next_is_of. */
-uint64_t exchange_take_next(struct exchange *x);
-bool exchange_feed_is_over(const struct exchange *x);
+bool feed_next_is_of(const struct exchange *x, uint64_t epoch, uint64_t n_rows);
+/* Returns the number of the assigned mini-batch; call only if feed_next_is_of. */
+uint64_t feed_take(struct exchange *x);
+bool feed_is_over(const struct exchange *x);
 
 /* For the exchange. Handles a FRAME_FEED; the caller keeps its buffer. CODEC_GO or a code. */
 int feed_on_message(struct exchange *x, const struct mesh_event *ev);

@@ -175,7 +175,7 @@ static bool host_has_left(const struct codec *c, int node)
 static uint64_t step_of_workers(const struct channel *ch)
 {
     const struct codec *c = &ch->codec;
-    bool is_common = (ch->rule && c->is_sync) || exchange_is_fed(ch->x);
+    bool is_common = (ch->rule && c->is_sync) || feed_is_used(ch->x);
     uint64_t step = is_common ? c->run->round : c->run->round / (uint64_t)c->n_workers;
 
     return step < c->run->n_steps ? step : c->run->n_steps - 1;

@@ -29,7 +29,7 @@ double stall_period(double timeout_s)
     return fmin(1, timeout_s / 4);
 }
 
-int exchange_awaits(const struct exchange *x)
+int stall_awaits(const struct exchange *x)
 {
     int node = x->feed.waits ? FEED_SERVER : stop_vote_awaits(x);
 
@@ -73,12 +73,12 @@ static int send_reports(struct exchange *x, int node, uint64_t what, struct err 
     return rc;
 }
 
-int exchange_send_wait(struct exchange *x, struct err *e)
+int stall_send_wait(struct exchange *x, struct err *e)
 {
-    return send_reports(x, exchange_awaits(x), WAITS, e);
+    return send_reports(x, stall_awaits(x), WAITS, e);
 }
 
-void exchange_send_timeout(struct exchange *x, int blocking)
+void stall_send_timeout(struct exchange *x, int blocking)
 {
     struct err ignored;
 
@@ -101,10 +101,10 @@ static int silent_peer(const struct exchange *x, double since)
 }
 
 /* Follows at most n reports, because nodes that wait for each other form a cycle. */
-int exchange_blocking_node(const struct exchange *x, double timeout_s)
+int stall_blocking_node(const struct exchange *x, double timeout_s)
 {
     double since = stopwatch_now(x->watch) - STALE * stall_period(timeout_s);
-    int node = exchange_awaits(x);
+    int node = stall_awaits(x);
 
     for (int i = 0; i < x->stall.n && node != STALL_NO_NODE; i++) {
         const struct stall_report *w = &x->stall.reports[exchange_slot(x, node)];

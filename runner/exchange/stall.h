@@ -42,13 +42,13 @@ double stall_period(double timeout_s);
 /* The node that this exchange waits for; STALL_NO_NODE: none, or none in particular. A server of synchronous
  * rounds waits from the first contribution of a round to the last; a server of an asynchronous job waits, at
  * a barrier, for the worker whose last message is the oldest. */
-int exchange_awaits(const struct exchange *x);
-/* Reports to every peer that this node waits for exchange_awaits(). CODEC_GO or a code. */
-int exchange_send_wait(struct exchange *x, struct err *e);
+int stall_awaits(const struct exchange *x);
+/* Reports to every peer that this node waits for stall_awaits(). CODEC_GO or a code. */
+int stall_send_wait(struct exchange *x, struct err *e);
 /* The node that holds up this node, after a wait of `timeout_s`; STALL_NO_NODE: not known. */
-int exchange_blocking_node(const struct exchange *x, double timeout_s);
+int stall_blocking_node(const struct exchange *x, double timeout_s);
 /* Reports to every peer that this node ends because it has waited too long for `blocking`. */
-void exchange_send_timeout(struct exchange *x, int blocking);
+void stall_send_timeout(struct exchange *x, int blocking);
 
 /* Handles a FRAME_WAIT. ERR_TIMEOUT: its sender, and so the job, ends because of the node that the message
  * names. ERR_PROTOCOL: the message names no node of the job. */

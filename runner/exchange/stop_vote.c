@@ -34,12 +34,12 @@ void stop_vote_clear(struct stop_vote *v)
     *v = (struct stop_vote){0};
 }
 
-bool exchange_shares_evaluations(const struct exchange *x)
+bool stop_vote_is_used(const struct exchange *x)
 {
     return x->stop_vote.is_on;
 }
 
-const struct stop *exchange_stopped(const struct exchange *x)
+const struct stop *stop_vote_decision(const struct exchange *x)
 {
     return &x->stop_vote.stop;
 }
@@ -252,7 +252,7 @@ static int send_report(struct exchange *x)
     return announce_result(x);
 }
 
-int exchange_evaluated(struct exchange *x, uint64_t step, double loss, double accuracy, struct err *e)
+int stop_vote_share(struct exchange *x, uint64_t step, double loss, double accuracy, struct err *e)
 {
     struct stop_vote *v = &x->stop_vote;
 
@@ -395,20 +395,20 @@ void stop_vote_waits_for(const struct exchange *x, char *out, size_t size)
 
 /* The end of a job by a decision. */
 
-bool exchange_must_close(const struct exchange *x)
+bool stop_vote_must_close(const struct exchange *x)
 {
     bool ends_early = x->stop_vote.stop.reason != STOP_NONE || x->feed.is_over;
 
     return ends_early && !x->stop_vote.has_closed && x->channels[0].run.step < x->cfg.n_steps;
 }
 
-bool exchange_closes_within_round(const struct exchange *x)
+bool stop_vote_closes_within_round(const struct exchange *x)
 {
     return exchange_has_local_steps(x) && x->channels[0].run.step % x->cfg.local_steps != 0;
 }
 
-bool exchange_close_changes(const struct exchange *x)
+bool stop_vote_close_changes(const struct exchange *x)
 {
-    return exchange_must_close(x) &&
-           (exchange_closes_within_round(x) || (x->is_late && exchange_has_local_steps(x)));
+    return stop_vote_must_close(x) &&
+           (stop_vote_closes_within_round(x) || (x->is_late && exchange_has_local_steps(x)));
 }

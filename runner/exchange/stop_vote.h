@@ -79,23 +79,20 @@ enum {
     STOP_VOTE_QUEUE = 64 /* messages for a peer that no worker of an asgd without servers waits for */
 };
 
-/* Are evaluations shared? If so, workers call exchange_evaluated after each evaluation that all workers make;
+/* Are evaluations shared? If so, workers call stop_vote_share after each evaluation that all workers make;
  * in asgd not after the job's last. */
-bool exchange_shares_evaluations(const struct exchange *x);
+bool stop_vote_is_used(const struct exchange *x);
 /* Shares this worker's result. CODEC_WAIT (ssgd): until exchange_on_event returns CODEC_GO, with the mean. */
-int exchange_evaluated(struct exchange *x, uint64_t step, double loss, double accuracy, struct err *e);
+int stop_vote_share(struct exchange *x, uint64_t step, double loss, double accuracy, struct err *e);
 /* The decision of the job's nodes to end it after the present step; reason STOP_NONE: there is none. */
-const struct stop *exchange_stopped(const struct exchange *x);
-/* On a worker that ends by such a decision, after its last step. In on_step the rule did not know that the
- * step is the last one: if it exchanges after the last step, exchange_close does so. CODEC_GO, CODEC_WAIT or
- * a code. */
-bool exchange_must_close(const struct exchange *x);
-int exchange_close(struct exchange *x, struct err *e);
+const struct stop *stop_vote_decision(const struct exchange *x);
+/* On a worker, after its last step: was it ended before n_steps, by such a decision or because all
+ * mini-batches of the feed are assigned, and has it not called exchange_close yet? */
+bool stop_vote_must_close(const struct exchange *x);
 /* Before exchange_close: will it change the worker's parameters? */
-bool exchange_close_changes(const struct exchange *x);
-
+bool stop_vote_close_changes(const struct exchange *x);
 /* Have workers made local steps since the last exchange of a rule with local steps? */
-bool exchange_closes_within_round(const struct exchange *x);
+bool stop_vote_closes_within_round(const struct exchange *x);
 
 /* For the exchange. Handles a FRAME_STOP_VOTE; the caller keeps its buffer. CODEC_GO or a code. */
 int stop_vote_on_message(struct exchange *x, const struct mesh_event *ev);

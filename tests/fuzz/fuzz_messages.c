@@ -114,8 +114,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             exchange_on_block(n->x, 0, &n->e);
         if (exchange_on_grad(n->x, 1, &n->e) >= 0)
             exchange_on_step(n->x, &n->e);
-        if (exchange_shares_evaluations(n->x))
-            exchange_evaluated(n->x, 1, 1, 0.5, &n->e);
+        if (stop_vote_is_used(n->x))
+            stop_vote_share(n->x, 1, 1, 0.5, &n->e);
     }
     while (used < size) {
         size_t k = receive(&c.cfg, n, data + used, size - used);

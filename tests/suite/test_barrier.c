@@ -124,8 +124,8 @@ static void reach(struct bench *b, int worker, enum barrier_kind kind, uint64_t 
 {
     struct err e = {0};
 
-    assert_int_equal(exchange_reach(b->workers[worker], kind, epoch, &e), CODEC_WAIT);
-    assert_true(exchange_is_at_barrier(b->workers[worker]));
+    assert_int_equal(barrier_reach(b->workers[worker], kind, epoch, &e), CODEC_WAIT);
+    assert_true(barrier_waits(b->workers[worker]));
     assert_receives(b, SERVER, 1, CODEC_GO);
 }
 
@@ -134,14 +134,14 @@ static bool is_reached(const struct bench *b, enum barrier_kind kind, uint64_t e
     enum barrier_kind has_kind;
     uint64_t has_epoch;
 
-    return exchange_is_reached(b->server, &has_kind, &has_epoch) && has_kind == kind && has_epoch == epoch;
+    return barrier_is_reached(b->server, &has_kind, &has_epoch) && has_kind == kind && has_epoch == epoch;
 }
 
 static void release(struct bench *b)
 {
     struct err e = {0};
 
-    assert_int_equal(exchange_release(b->server, &e), CODEC_GO);
+    assert_int_equal(barrier_release(b->server, &e), CODEC_GO);
 }
 
 TEST(a_worker_waits_until_all_have_completed_the_epoch)
@@ -159,7 +159,7 @@ TEST(a_worker_waits_until_all_have_completed_the_epoch)
     release(&b);
     for (int w = 0; w < WORKERS; w++) {
         assert_receives(&b, w, 1, CODEC_GO);
-        assert_false(exchange_is_at_barrier(b.workers[w]));
+        assert_false(barrier_waits(b.workers[w]));
     }
     cluster_close(&b.c);
 }
@@ -236,7 +236,7 @@ static bool is_told(struct bench *b)
     struct err e = {0};
     int n;
 
-    assert_int_equal(exchange_send_under_way(b->server, 1, &e), CODEC_GO);
+    assert_int_equal(barrier_send_under_way(b->server, 1, &e), CODEC_GO);
     assert_in_range(receive(b, 0, &n, &e), CODEC_GO, CODEC_WAIT);
     assert_in_range(n, 0, 1);
     return n == 1;
@@ -248,14 +248,14 @@ TEST(waiting_nodes_learn_which_nodes_compute_and_name_the_silent_one)
     struct err e = {0};
 
     open_bench(&b, 0);
-    assert_int_equal(exchange_awaits(b.server), STALL_NO_NODE);
+    assert_int_equal(stall_awaits(b.server), STALL_NO_NODE);
     reach(&b, 0, BARRIER_END, 1);
-    assert_int_equal(exchange_awaits(b.workers[0]), -2);
+    assert_int_equal(stall_awaits(b.workers[0]), -2);
     assert_false(is_told(&b));
     train(&b, 1);
     assert_false(is_told(&b)); /* 2 has sent nothing */
-    assert_int_equal(exchange_awaits(b.server), 2);
-    assert_int_equal(exchange_send_computing(b.workers[2], 1, &e), CODEC_GO);
+    assert_int_equal(stall_awaits(b.server), 2);
+    assert_int_equal(barrier_send_computing(b.workers[2], 1, &e), CODEC_GO);
     assert_receives(&b, SERVER, 1, CODEC_GO);
     assert_true(is_told(&b));
     b.now += 0.5;
@@ -269,12 +269,12 @@ TEST(waiting_nodes_learn_which_nodes_compute_and_name_the_silent_one)
         b.now += 1;
         train(&b, 1);
         assert_false(is_told(&b));
-        assert_int_equal(exchange_awaits(b.server), 2);
+        assert_int_equal(stall_awaits(b.server), 2);
     }
-    exchange_send_wait(b.server, &e);
+    stall_send_wait(b.server, &e);
     assert_receives(&b, 0, 1, CODEC_WAIT);
-    assert_int_equal(exchange_blocking_node(b.workers[0], 8), 2);
-    exchange_drop_silent(b.server, 5); /* no node, in a job that ends with a lost node */
+    assert_int_equal(stall_blocking_node(b.workers[0], 8), 2);
+    barrier_drop_silent(b.server, 5); /* no node, in a job that ends with a lost node */
     assert_receives(&b, SERVER, 0, CODEC_GO);
     cluster_close(&b.c);
 }
@@ -286,15 +286,15 @@ TEST(a_job_that_continues_drops_the_silent_node_while_others_wait)
     open_bench(&b, 2);
     train(&b, 2);
     b.now += 9;
-    exchange_drop_silent(b.server, 5); /* nobody waits */
+    barrier_drop_silent(b.server, 5); /* nobody waits */
     reach(&b, 0, BARRIER_END, 1);
-    exchange_drop_silent(b.server, 5); /* not for long */
+    barrier_drop_silent(b.server, 5); /* not for long */
     b.now += 4;
     train(&b, 1);
-    exchange_drop_silent(b.server, 5);
+    barrier_drop_silent(b.server, 5);
     assert_receives(&b, SERVER, 0, CODEC_GO);
     b.now += 2;
-    exchange_drop_silent(b.server, 5);
+    barrier_drop_silent(b.server, 5);
     assert_receives(&b, SERVER, 1, CODEC_GO);
     assert_true(channel_has_left(exchange_channel(b.server, 0), 2));
     assert_false(channel_has_left(exchange_channel(b.server, 0), 1));
@@ -413,7 +413,7 @@ TEST(a_barrier_that_a_correct_node_never_sends_is_refused)
     cluster_close(&b.c);
     open_bench(&b, 0); /* a worker that waits sends nothing */
     assert_int_equal(exchange_on_grad(b.workers[1], 10, &e), CODEC_WAIT);
-    assert_int_equal(exchange_reach(b.workers[0], BARRIER_EPOCH, 1, &e), CODEC_WAIT);
+    assert_int_equal(barrier_reach(b.workers[0], BARRIER_EPOCH, 1, &e), CODEC_WAIT);
     assert_int_equal(exchange_on_grad(b.workers[0], 10, &e), CODEC_WAIT);
     assert_int_equal(receive(&b, SERVER, &n, &e), ERR_PROTOCOL);
     assert_error_has("node 0 waits at a barrier and sent a message");
@@ -429,7 +429,7 @@ TEST(a_synchronous_job_has_no_barriers)
     cluster_open(
         &b.c, &(struct cluster_config){
                   .codec = "ps", .n_workers = WORKERS, .n_servers = 1, .n_steps = 10, .n_params = N_PARAMS});
-    assert_false(exchange_has_barriers(b.c.nodes[SERVER].x));
+    assert_false(barrier_is_used(b.c.nodes[SERVER].x));
     assert_int_equal(forge(&b, SERVER, &f, &e), ERR_PROTOCOL);
     assert_error_has("this job has none");
     cluster_close(&b.c);

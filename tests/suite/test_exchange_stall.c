@@ -30,7 +30,7 @@ static void open_bench(struct bench *b, int goes_on)
     b->x->watch->time = &b->now;
     assert_int_equal(exchange_on_grad(b->x, 1, &e), CODEC_GO);
     assert_int_equal(exchange_on_step(b->x, &e), CODEC_WAIT);
-    assert_int_equal(exchange_awaits(b->x), 1);
+    assert_int_equal(stall_awaits(b->x), 1);
 }
 
 /* A word of node `from` about the node in that slot, as it arrives. */
@@ -56,15 +56,15 @@ TEST(the_node_at_the_end_of_the_chain_is_named)
     struct bench b;
 
     open_bench(&b, 0);
-    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 1);
+    assert_int_equal(stall_blocking_node(b.x, TIMEOUT_S), 1);
     waits(&b, 1, 2);
-    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 2);
+    assert_int_equal(stall_blocking_node(b.x, TIMEOUT_S), 2);
     waits(&b, 2, 3);
-    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 3);
+    assert_int_equal(stall_blocking_node(b.x, TIMEOUT_S), 3);
     waits(&b, 3, 0); /* for this node, which has sent its contribution: 3 has not read it */
-    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 3);
+    assert_int_equal(stall_blocking_node(b.x, TIMEOUT_S), 3);
     waits(&b, 3, 1); /* a circle names nobody */
-    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), STALL_NO_NODE);
+    assert_int_equal(stall_blocking_node(b.x, TIMEOUT_S), STALL_NO_NODE);
     cluster_close(&b.c);
 }
 
@@ -75,7 +75,7 @@ TEST(an_old_report_of_a_node_does_not_count)
     open_bench(&b, 0);
     waits(&b, 1, 2);
     b.now += 3.5 * stall_period(TIMEOUT_S);
-    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 1);
+    assert_int_equal(stall_blocking_node(b.x, TIMEOUT_S), 1);
     cluster_close(&b.c);
 }
 
@@ -85,9 +85,9 @@ TEST(where_nodes_wait_for_any_message_the_only_silent_node_is_named)
 
     open_bench(&b, 0);
     waits(&b, 1, UINT32_MAX);
-    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), STALL_NO_NODE);
+    assert_int_equal(stall_blocking_node(b.x, TIMEOUT_S), STALL_NO_NODE);
     waits(&b, 3, UINT32_MAX);
-    assert_int_equal(exchange_blocking_node(b.x, TIMEOUT_S), 2);
+    assert_int_equal(stall_blocking_node(b.x, TIMEOUT_S), 2);
     cluster_close(&b.c);
 }
 
@@ -156,7 +156,7 @@ TEST(a_node_reports_what_it_waits_for_to_every_peer_that_reads)
     open_bench(&b, 0);
     reads_word(&b, 1);
     reads_word(&b, 2);
-    assert_int_equal(exchange_send_wait(b.x, &e), CODEC_GO);
+    assert_int_equal(stall_send_wait(b.x, &e), CODEC_GO);
     assert_true(reads_word(&b, 1));
     assert_true(reads_word(&b, 2));
     assert_false(reads_word(&b, 3)); /* which has not read the contribution */

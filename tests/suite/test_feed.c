@@ -40,13 +40,13 @@ static bool next(struct cluster *c, int worker, uint64_t *p)
     struct exchange *x = c->nodes[worker].x;
     struct err e = {0};
 
-    assert_int_equal(exchange_await_next(x, &e), CODEC_WAIT);
+    assert_int_equal(feed_await(x, &e), CODEC_WAIT);
     receive(c, FIRST);
     assert_int_equal(receive(c, worker), CODEC_GO);
-    assert_int_equal(exchange_await_next(x, &e), CODEC_GO);
-    if (exchange_feed_is_over(x))
+    assert_int_equal(feed_await(x, &e), CODEC_GO);
+    if (feed_is_over(x))
         return false;
-    *p = exchange_take_next(x);
+    *p = feed_take(x);
     return true;
 }
 
@@ -68,7 +68,7 @@ TEST(each_mini_batch_is_given_out_once_and_in_order)
             assert_true(p == n_given++);
         else
             is_done[w] = true;
-        assert_int_equal(exchange_feed_is_over(c.nodes[w].x), is_done[w]);
+        assert_int_equal(feed_is_over(c.nodes[w].x), is_done[w]);
     }
     assert_true(n_given == N_STEPS);
     cluster_close(&c);
@@ -83,18 +83,18 @@ TEST(a_worker_asks_while_it_computes_and_once)
     uint64_t p;
 
     assert_true(next(&c, 0, &p));
-    assert_int_equal(exchange_ask_next(x, &e), CODEC_GO);
-    assert_int_equal(exchange_ask_next(x, &e), CODEC_GO);
-    assert_false(exchange_next_is_of(x, 0, N_STEPS));
+    assert_int_equal(feed_ask(x, &e), CODEC_GO);
+    assert_int_equal(feed_ask(x, &e), CODEC_GO);
+    assert_false(feed_next_is_of(x, 0, N_STEPS));
     receive(&c, FIRST);
     assert_int_equal(receive(&c, 0), CODEC_GO); /* it computes, and waits for nothing */
-    assert_int_equal(exchange_await_next(x, &e), CODEC_GO);
-    assert_true(exchange_next_is_of(x, 0, 2));
-    assert_false(exchange_next_is_of(x, 0, 1)); /* row 0 of epoch 1 */
-    assert_true(exchange_take_next(x) == 1);
-    assert_false(exchange_next_is_of(x, 0, 2));
-    assert_int_equal(exchange_await_next(x, &e), CODEC_WAIT);
-    assert_int_equal(exchange_awaits(x), -2);
+    assert_int_equal(feed_await(x, &e), CODEC_GO);
+    assert_true(feed_next_is_of(x, 0, 2));
+    assert_false(feed_next_is_of(x, 0, 1)); /* row 0 of epoch 1 */
+    assert_true(feed_take(x) == 1);
+    assert_false(feed_next_is_of(x, 0, 2));
+    assert_int_equal(feed_await(x, &e), CODEC_WAIT);
+    assert_int_equal(stall_awaits(x), -2);
     exchange_waits_for(x, what, sizeof what);
     assert_string_equal(what, "node -2's message with the next mini-batch");
     cluster_close(&c);
@@ -107,7 +107,7 @@ TEST(a_worker_does_not_wait_for_a_server_that_has_left)
     struct mesh_event left = {.kind = MESH_LEFT, .head.peer = -2};
     struct err e = {0};
 
-    assert_int_equal(exchange_await_next(x, &e), CODEC_WAIT);
+    assert_int_equal(feed_await(x, &e), CODEC_WAIT);
     assert_int_equal(exchange_on_event(x, &left, &e), ERR_LOST);
     assert_error_has("node -2's message with the next mini-batch cannot arrive");
     cluster_close(&c);
@@ -138,7 +138,7 @@ TEST(an_order_that_a_correct_node_never_sends_is_refused)
         struct mesh_event ev = {.kind = MESH_MESSAGE, .head = cases[i].head};
 
         open(&c, true);
-        assert_int_equal(exchange_ask_next(c.nodes[1].x, &e), CODEC_GO);
+        assert_int_equal(feed_ask(c.nodes[1].x, &e), CODEC_GO);
         ev.head.kind = FRAME_FEED;
         ev.buf = mesh_buf_take(c.nodes[cases[i].slot].mesh);
         ev.buf->len = cases[i].len;
@@ -147,7 +147,7 @@ TEST(an_order_that_a_correct_node_never_sends_is_refused)
         cluster_close(&c);
     }
     open(&c, false);
-    assert_false(exchange_is_fed(c.nodes[0].x));
+    assert_false(feed_is_used(c.nodes[0].x));
     {
         struct mesh_event ev = {.kind = MESH_MESSAGE,
                                 .head = {.kind = FRAME_FEED, .peer = 0, .index = FEED_ASK},
@@ -177,12 +177,12 @@ TEST(an_answer_counts_once_and_nothing_comes_after_the_last)
     for (int is_over = 0; is_over <= 1; is_over++) {
         struct exchange *x = open(&c, true);
 
-        assert_int_equal(exchange_await_next(x, &e), CODEC_WAIT);
+        assert_int_equal(feed_await(x, &e), CODEC_WAIT);
         assert_int_equal(order(&c, 0, -2, is_over ? FEED_OVER : FEED_NEXT, 7, &e), CODEC_GO);
-        assert_int_equal(exchange_await_next(x, &e), CODEC_GO);
-        assert_int_equal(exchange_feed_is_over(x), is_over);
+        assert_int_equal(feed_await(x, &e), CODEC_GO);
+        assert_int_equal(feed_is_over(x), is_over);
         assert_int_equal(order(&c, 0, -2, FEED_NEXT, 8, &e), ERR_PROTOCOL);
-        assert_true(is_over || exchange_take_next(x) == 7);
+        assert_true(is_over || feed_take(x) == 7);
         cluster_close(&c);
     }
 }
@@ -208,7 +208,7 @@ TEST(a_lost_worker_takes_at_most_the_mini_batch_it_has_and_the_one_it_has_reques
         for (int i = 0; i < at / 2; i++)
             n_got += next(&c, i % WORKERS, &p);
         if (at % 2 == 1)
-            assert_true(exchange_ask_next(c.nodes[1].x, &e) >= 0);
+            assert_true(feed_ask(c.nodes[1].x, &e) >= 0);
         assert_true(exchange_on_event(c.nodes[FIRST].x, &lost, &e) >= 0);
         while (next(&c, 0, &p)) {
             assert_true(n_got == 0 || p > last);

@@ -66,7 +66,7 @@ TEST(synchronous_workers_end_after_the_same_step_as_a_job_of_that_many_steps)
             cfg.eval_every = 0;
             run_well(&whole, &cfg);
             for (int w = 0; w < WORKERS; w++) {
-                const struct stop *why = exchange_stopped(c.nodes[w].x);
+                const struct stop *why = stop_vote_decision(c.nodes[w].x);
 
                 assert_int_equal(c.nodes[w].step.n_done, END);
                 assert_int_equal(why->reason, STOP_TARGET_ACCURACY);
@@ -85,7 +85,7 @@ static bool has_done_all(const struct cluster *c, int worker)
 {
     const struct cluster_node *n = &c->nodes[worker];
 
-    return n->step.n_done == c->cfg.n_steps && exchange_stopped(n->x)->reason == STOP_NONE;
+    return n->step.n_done == c->cfg.n_steps && stop_vote_decision(n->x)->reason == STOP_NONE;
 }
 
 TEST(asynchronous_workers_end_after_the_step_in_which_the_same_decision_reaches_them)
@@ -112,7 +112,7 @@ TEST(asynchronous_workers_end_after_the_step_in_which_the_same_decision_reaches_
             cfg.is_asgd = true;
             run_well(&c, &cfg);
             for (int w = 0; w < WORKERS; w++) {
-                const struct stop *why = exchange_stopped(c.nodes[w].x);
+                const struct stop *why = stop_vote_decision(c.nodes[w].x);
 
                 n_jobs++;
                 if (has_done_all(&c, w))
@@ -148,7 +148,7 @@ TEST(patience_ends_a_job_on_all_nodes)
             cfg.accuracy = falling_after_20;
             run_well(&c, &cfg);
             for (int i = 0; i < c.n_nodes; i++) {
-                const struct stop *why = exchange_stopped(c.nodes[i].x);
+                const struct stop *why = stop_vote_decision(c.nodes[i].x);
 
                 assert_int_equal(why->reason, STOP_PATIENCE);
                 assert_int_equal(why->step, 32);
@@ -190,7 +190,7 @@ TEST(a_lost_worker_does_not_hold_up_the_others)
                     continue;
                 if (n->phase != NODE_DONE)
                     fail_msg("%s, killed at turn %d: node %d: %s", cfg.codec, (int)at, w, n->e.text);
-                if (exchange_stopped(n->x)->reason != STOP_TARGET_ACCURACY &&
+                if (stop_vote_decision(n->x)->reason != STOP_TARGET_ACCURACY &&
                     !(cfg.is_asgd && has_done_all(&c, w)))
                     fail_msg("%s, killed at turn %d: node %d ends with step %d", cfg.codec, (int)at, w,
                              (int)n->step.n_done);
@@ -256,7 +256,7 @@ static void open_bench(struct bench *b, const char *codec, int n_servers)
 
 static int evaluated(struct bench *b, int worker, double accuracy)
 {
-    return exchange_evaluated(b->c.nodes[worker].x, 4, 1, accuracy, &b->e);
+    return stop_vote_share(b->c.nodes[worker].x, 4, 1, accuracy, &b->e);
 }
 
 /* Passes all messages for the node to it. Returns the result of the last event. */
@@ -309,15 +309,15 @@ TEST(a_wait_names_the_worker_whose_result_is_missing)
     assert_int_equal(receive(&b, 0), CODEC_WAIT);
     exchange_waits_for(b.c.nodes[0].x, what, sizeof what);
     assert_string_equal(what, "node 1's result of the evaluation after step 4");
-    assert_int_equal(exchange_awaits(b.c.nodes[0].x), 1);
+    assert_int_equal(stall_awaits(b.c.nodes[0].x), 1);
     exchange_waits_for(b.c.nodes[2].x, what, sizeof what);
     assert_string_equal(what, "node 0's message about the evaluation after step 4");
     cluster_close(&b.c);
     open_bench(&b, "ps", 1);
     assert_int_equal(evaluated(&b, 0, 0.1), CODEC_WAIT);
     receive(&b, WORKERS);
-    assert_int_equal(exchange_awaits(b.c.nodes[WORKERS].x), 1);
-    assert_int_equal(exchange_awaits(b.c.nodes[0].x), -2);
+    assert_int_equal(stall_awaits(b.c.nodes[WORKERS].x), 1);
+    assert_int_equal(stall_awaits(b.c.nodes[0].x), -2);
     cluster_close(&b.c);
 }
 
@@ -393,7 +393,7 @@ TEST(a_report_of_a_result_is_refused_before_every_worker_has_evaluated)
         assert_int_equal(receive(&b, w), CODEC_GO);
         assert_true(b.c.nodes[w].x->stop_vote.known.n == 1 &&
                     b.c.nodes[w].x->stop_vote.known.accuracy == 0.2);
-        assert_int_equal(exchange_stopped(b.c.nodes[w].x)->reason, STOP_NONE);
+        assert_int_equal(stop_vote_decision(b.c.nodes[w].x)->reason, STOP_NONE);
     }
     cluster_close(&b.c);
 }
@@ -412,7 +412,7 @@ TEST(an_asynchronous_worker_takes_no_result_beyond_its_own_evaluations)
     assert_true(b.c.nodes[0].x->stop_vote.known.n == 0);
     /* A decision counts, also for a worker that has fallen behind. */
     assert_true(deliver(&b, 0, 2, STOP_VOTE_RESULT, STOP_PATIENCE, &last, sizeof last) >= 0);
-    assert_int_equal(exchange_stopped(b.c.nodes[0].x)->reason, STOP_PATIENCE);
+    assert_int_equal(stop_vote_decision(b.c.nodes[0].x)->reason, STOP_PATIENCE);
     cluster_close(&b.c);
 }
 
@@ -464,7 +464,7 @@ TEST(a_codec_sees_evaluations_and_decides_by_them)
             for (int w = 0; w < WORKERS; w++) {
                 const struct cluster_node *n = &c.nodes[w];
 
-                assert_int_equal(exchange_stopped(n->x)->reason, STOP_CODEC);
+                assert_int_equal(stop_vote_decision(n->x)->reason, STOP_CODEC);
                 if (is_asgd)
                     assert_in_range(n->step.n_done, 4, 199);
                 else

@@ -408,7 +408,7 @@ static int close_late(struct channel *ch)
 
 static int on_close(struct channel *ch)
 {
-    if (exchange_closes_within_round(ch->x))
+    if (stop_vote_closes_within_round(ch->x))
         return on_step(ch);
     return ch->x->is_late ? channel_call(ch, PHASE_ENCODE, "on_step", close_late) : CODEC_GO;
 }
