@@ -1,6 +1,7 @@
 /* tensor_file -- safetensors files and their types of numbers: models, checkpoints, and the shards of a data
- * set. Format: u64 length of a JSON header, the header {"name": {"dtype", "shape", "data_offsets"}, "__metadata__": {text: text}},
- * padded with spaces to 8 bytes, then the tensors one after the other. Little-endian, row-major, no holes. */
+ * set. Format: u64 length of a JSON header, the header {"name": {"dtype", "shape", "data_offsets"},
+ * "__metadata__": {text: text}}, padded with spaces to 8 bytes, then the tensors one after the other.
+ * Little-endian, row-major, no holes. */
 #ifndef PSGD_TENSOR_FILE_H
 #define PSGD_TENSOR_FILE_H
 

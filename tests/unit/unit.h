@@ -1,4 +1,4 @@
-/* unit -- included by every unit test: cmocka, tests chosen by ONLY, the time limit of a test, and helpers. */
+/* unit -- included by every unit test: cmocka, tests chosen by ONLY, the time limit of a test, helpers. */
 #ifndef PSGD_UNIT_H
 #define PSGD_UNIT_H
 
