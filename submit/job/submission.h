@@ -71,7 +71,7 @@ struct submission {
     struct blob weights;                    /* initial weights of every node; empty: drawn from the seed */
     struct blob *checkpoints;               /* (n_nodes) initial checkpoint of each node; NULL: none */
 
-    bool is_started;
+    bool is_started;      /* all nodes have taken the order to start; some may have ended since */
     enum job_state state; /* of the whole job, once it is over */
     int cause;            /* index of the node that decided its state; -1: none */
     struct {

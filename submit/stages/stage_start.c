@@ -117,7 +117,10 @@ static int send_orders(struct submission *s, char *const *orders, struct err *e)
     for (size_t i = 0; i < s->n_nodes; i++)
         if (take_answer(s, &s->nodes[i], orders[i], rc ? &other : e) < 0)
             rc = e->code;
-    return rc < 0 ? silence_await_end(s, e) : 0;
+    if (rc < 0)
+        return silence_await_end(s, e);
+    s->is_started = true;
+    return 0;
 }
 
 static int check_ports(const struct submission *s, struct err *e)
@@ -148,9 +151,7 @@ int stage_start(struct submission *s, struct err *e)
         job_index_remove(s->id);
         return rc;
     }
-    if (submission_count_ended(s) > 0) /* watch finds the cause, and ends the others */
-        return 0;
-    s->is_started = true;
-    console_info("Start job %s.", s->id);
+    if (s->is_started) /* otherwise a node has ended: stage_watch finds the cause, and ends the others */
+        console_info("Start job %s.", s->id);
     return 0;
 }

@@ -210,7 +210,7 @@ static int run_attempt(struct submission *s, struct err *e)
         echo_options(s->opt);
     if (stage_ship(s, e) < 0 || (submission_count_ended(s) == 0 && stage_start(s, e) < 0))
         return undo_submission(s, e);
-    if (submission_count_ended(s) > 0) {
+    if (!s->is_started) {
         /* A node ended before the start: its records contain the cause, so this counts as a failed job. */
         if (begin_results(s, e) < 0 || job_index_save(s, e) < 0)
             return undo_submission(s, e);

@@ -133,12 +133,13 @@ static pid_t agent_of_node(const char *answer, const char *events, char *address
     return pid;
 }
 
-/* Starts a job of two nodes, of which the second one's agent answers so. Returns stage_start's code. */
+static const char accepted[] = "HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+
+/* Starts a job of two nodes, of which the second one's agent answers so. Of `nodes` only is_ended is kept: the
+ * end of a node that is read while the orders are answered. Returns stage_start's code. */
 static int start_two(struct submission *s, struct job_node nodes[2], const char *answer, const char *events,
                      struct err *e)
 {
-    static const char accepted[] =
-        "HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
     struct options opt = {.agent_timeout_s = 0.5};
     const char *folder = unit_folder();
     pid_t agents[2];
@@ -156,6 +157,7 @@ static int start_two(struct submission *s, struct job_node nodes[2], const char 
                                      .job = s->id,
                                      .is_reserved = true,
                                      .is_ready = true,
+                                     .is_ended = nodes[i].is_ended,
                                      .view = {.state = JOB_READY, .data_port = 1}};
         snprintf(nodes[i].label, sizeof nodes[i].label, "agent %d", i);
         agents[i] = agent_of_node(i == 0 ? accepted : answer, i == 0 ? "" : events, nodes[i].at.address,
@@ -181,7 +183,7 @@ TEST(a_node_that_has_ended_when_its_order_comes_is_the_cause_and_not_the_refusal
 {
     static const char refused[] = "HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
     struct submission s;
-    struct job_node nodes[2];
+    struct job_node nodes[2] = {0};
     struct err e = {0};
 
     assert_int_equal(start_two(&s, nodes, refused, ENDED, &e), 0);
@@ -196,10 +198,21 @@ TEST(a_node_that_has_ended_when_its_order_comes_is_the_cause_and_not_the_refusal
     assert_int_equal(outcome_cause(&s), 1);
 }
 
+TEST(a_job_whose_orders_are_all_accepted_has_started_even_if_a_node_has_ended_meanwhile)
+{
+    struct submission s;
+    struct job_node nodes[2] = {{.is_ended = false}, {.is_ended = true}};
+    struct err e = {0};
+
+    assert_int_equal(start_two(&s, nodes, accepted, "", &e), 0);
+    assert_int_equal(submission_count_ended(&s), 1);
+    assert_true(s.is_started);
+}
+
 TEST(a_node_whose_agent_does_not_answer_its_order_is_lost)
 {
     struct submission s;
-    struct job_node nodes[2];
+    struct job_node nodes[2] = {0};
     struct err e = {0};
 
     assert_int_equal(start_two(&s, nodes, "", "", &e), 0);
@@ -214,7 +227,7 @@ TEST(a_refused_order_of_a_node_that_goes_on_is_an_error)
     static const char refused[] =
         "HTTP/1.1 422 Unprocessable\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
     struct submission s;
-    struct job_node nodes[2];
+    struct job_node nodes[2] = {0};
     struct err e = {0};
 
     assert_int_equal(start_two(&s, nodes, refused, "", &e), ERR_CONFIG);
@@ -360,6 +373,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_agent_that_sends_one_line_after_the_other_does_not_fill_the_terminal),
         cmocka_unit_test(a_node_that_has_ended_when_its_order_comes_is_the_cause_and_not_the_refusal),
+        cmocka_unit_test(a_job_whose_orders_are_all_accepted_has_started_even_if_a_node_has_ended_meanwhile),
         cmocka_unit_test(a_node_whose_agent_does_not_answer_its_order_is_lost),
         cmocka_unit_test(a_refused_order_of_a_node_that_goes_on_is_an_error),
         cmocka_unit_test(
