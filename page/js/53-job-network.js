@@ -1,4 +1,5 @@
-/* The nodes, the waits and bytes between each two of them, and the staleness of applied gradients. */
+/* The nodes, the waits and bytes between each two of the first ones (at most `shown_most`), and the staleness of applied
+ * gradients. */
 psgd.tabs.push({
     name: 'network',
     title: 'Nodes',

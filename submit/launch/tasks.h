@@ -1,6 +1,6 @@
-/* tasks -- the tasks of a cluster, as in TensorFlow: all tasks get the same lists of hosts, and each its own
- * --job_name ps|worker and --task_index. Each task is an agent; the process of a task runs that agent and
- * ends it. Worker 0 is the chief: it submits the job. */
+/* tasks -- the tasks of a cluster, as in TensorFlow: starts the agent of a task, waits until it answers, and
+ * ends it. All tasks get the same lists of hosts, and each its own --job_name ps|worker and --task_index.
+ * Worker 0 is the chief: it submits the job. */
 #ifndef PSGD_SUBMIT_TASKS_H
 #define PSGD_SUBMIT_TASKS_H
 
