@@ -22,7 +22,7 @@
 
 enum { DOCUMENT_MAX = 1 << 20 };
 
-static const double CALL_MAX_S = 60;
+static const double CALL_MAX_S = 60; /* most time of one call of a codec */
 
 static void on_signal(int sig)
 {

@@ -12,6 +12,7 @@
 
 enum { DIGITS_MAX = 15 };
 
+/* How long a request may wait (timeout_s): at most, and without that parameter. */
 static const double MAX_WAIT_S = 3600, DEFAULT_WAIT_S = 60;
 
 const char *const method_names[N_METHODS] = {

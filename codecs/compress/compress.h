@@ -1,4 +1,5 @@
-/* compress -- compressors: a vector of floats to fewer bytes, and back to a vector. The vectors of any
+/* compress -- compressors: a vector of floats to fewer bytes, and back to a vector; and what several of them
+ * share, such as the fit of levels to values. The vectors of any
  * codec may pass through a chain of compressors, "topk:ratio=0.01,ef=true|qsgd:bits=4|huffman"
  * (chain_list.h).
  *

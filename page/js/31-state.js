@@ -1,4 +1,4 @@
-/* A job's state and progress as elements, for all views. */
+/* A job's state and progress as elements, and the dialog before a job is cancelled, for all views. */
 psgd.state = (() => {
     const {h, format, table} = psgd;
     const marks = {

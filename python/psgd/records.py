@@ -1,4 +1,4 @@
-"""The CSV records of a job, without pandas: columns of numbers, a row as a dict."""
+"""The CSV records of a job: as pandas DataFrames, and without pandas as columns of numbers, a row as a dict."""
 from __future__ import annotations
 
 import csv

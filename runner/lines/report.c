@@ -14,7 +14,7 @@
 #include "shared/job/reason.h"
 #include "shared/records/artifacts.h"
 
-static const double EVERY_S = 0.2;
+static const double EVERY_S = 0.2; /* from one progress event to the next */
 enum { LAST_LINE = 4096 /* bytes at most */ };
 
 int report_open(struct report *r, struct err *e)

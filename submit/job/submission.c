@@ -19,6 +19,8 @@
 
 enum { REASON_MAX = 200 /* an agent's limit in bytes */ };
 
+/* From one renewal of a reservation to the next; most time to release all; from one report of what is awaited
+ * to the next. */
 static const double RENEW_S = 5, RELEASE_S = 5, WAIT_REPORT_S = 30;
 
 void blob_set(struct blob *b, void *take_bytes, size_t len)

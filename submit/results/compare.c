@@ -8,7 +8,7 @@
 
 #include "shared/base/json.h"
 
-enum { LABEL_SETTINGS = 3, LABEL_MAX = 120 };
+enum { LABEL_SETTINGS = 3, LABEL_MAX = 120 }; /* a label of a run: settings that differ in it, bytes */
 
 #define COMPARE_NAME(ID, name, ...) name,
 const char *const compare_result_names[N_COMPARE_RESULTS] = {COMPARE_RESULTS(COMPARE_NAME)};

@@ -18,6 +18,8 @@
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"
 
+/* From one report of the place in the queue to the next; time without an answer after which a waiting user is
+ * informed; time of one wait for events of the queue. */
 static const double WAIT_REPORT_S = 30, SLOW_S = 3, ASK_AGAIN_S = 1;
 
 static void print_workers(const struct submission *s)

@@ -16,6 +16,7 @@
 
 enum { SENDING_MAX = 32, FILES_MAX = 3 };
 
+/* From one report that a node is not ready to the next; most time from its last package until it is. */
 static const double WAIT_REPORT_S = 10, READY_S = 120;
 
 /* A slower transfer of a blob counts as stuck. */

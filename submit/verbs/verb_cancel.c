@@ -8,7 +8,7 @@
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 
-static const double STOP_S = 30;
+static const double STOP_S = 30; /* most time until all nodes have ended */
 
 /* A node with a silent agent keeps its reservation and is cancelled once the agent answers. */
 static void cancel_nodes(struct submission *s, const char *reason)

@@ -1,4 +1,5 @@
-/* The table of verbs: name, function, options, help. */
+/* The table of verbs: name, function, options, help; and verbs of other programs, for which one of these is
+ * suggested. */
 #include "submit/verbs/verbs.h"
 
 #include <string.h>

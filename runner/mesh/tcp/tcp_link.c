@@ -18,7 +18,7 @@
 #include "shared/base/crypto.h"
 #include "shared/base/fd_pass.h"
 
-static const double HANDSHAKE_S = 5;
+static const double HANDSHAKE_S = 5; /* most time of the handshake of a new connection */
 
 int tcp_peer_index(const struct tcp_config *cfg, int node)
 {
