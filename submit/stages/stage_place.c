@@ -19,7 +19,7 @@
 #include "submit/terminal/text.h"
 
 /* From one report of the place in the queue to the next; time without an answer after which a waiting user is
- * informed; time of one wait for events of the queue. */
+ * informed; until unreachable agents are asked again. */
 static const double WAIT_REPORT_S = 30, SLOW_S = 3, ASK_AGAIN_S = 1;
 
 static void print_workers(const struct submission *s)

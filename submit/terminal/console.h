@@ -1,6 +1,6 @@
-/* console -- progress and error messages on stderr in the form of Parallel-SGD, bars and colours on a terminal,
- * and a copy of all lines in the job's submit.log. Results go to stdout and not through this module. A process
- * has one terminal, so the module has one state. */
+/* console -- progress and error messages on stderr in the form of Parallel-SGD, bars and colours on a
+ * terminal, and a copy of all lines in the job's submit.log. Results go to stdout and not through this
+ * module. A process has one terminal, so the module has one state. */
 #ifndef PSGD_SUBMIT_CONSOLE_H
 #define PSGD_SUBMIT_CONSOLE_H
 
