@@ -1,6 +1,6 @@
 /* trace_file -- trace.bin, the times of a node's work for `job_submit --trace`: a head, then at most
- * TRACE_RECORDS_MAX records of fixed size, one for each span or message, in the order of their ends. Little-endian. Times are nanoseconds of
- * the machine's CLOCK_MONOTONIC. */
+ * TRACE_RECORDS_MAX records of fixed size, one for each span or message, in the order of their ends.
+ * Little-endian. Times are nanoseconds of the machine's CLOCK_MONOTONIC. */
 #ifndef PSGD_TRACE_FILE_H
 #define PSGD_TRACE_FILE_H
 

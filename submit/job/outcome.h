@@ -1,5 +1,5 @@
-/* outcome -- derives the state of the job from the states of its nodes, and which node is the cause if several
- * have failed. */
+/* outcome -- derives the state of the job from the states of its nodes, and which node is the cause if
+ * several have failed. */
 #ifndef PSGD_SUBMIT_OUTCOME_H
 #define PSGD_SUBMIT_OUTCOME_H
 

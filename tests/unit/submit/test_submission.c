@@ -135,8 +135,8 @@ static pid_t agent_of_node(const char *answer, const char *events, char *address
 
 static const char accepted[] = "HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
 
-/* Starts a job of two nodes, of which the second one's agent answers so. Of `nodes` only is_ended is kept: the
- * end of a node that is read while the orders are answered. Returns stage_start's code. */
+/* Starts a job of two nodes, of which the second one's agent answers so. Of `nodes` only is_ended is kept:
+ * the end of a node that is read while the orders are answered. Returns stage_start's code. */
 static int start_two(struct submission *s, struct job_node nodes[2], const char *answer, const char *events,
                      struct err *e)
 {
