@@ -216,8 +216,8 @@ int journal_append(struct journal *j, const struct event *ev, bool sync, struct 
     len = strlen(line);
     /* The end of a job is recorded on a full disk, too: every other line leaves room for it. */
     if (!file_keep_room(j->fd, len + (ev->kind == EVENT_END ? 0 : EVENT_LINE_MAX))) {
-        err_set(e, ERR_NOSPACE, "journal: no room on the disk");
-        goto fail;
+        free(line); /* without ftruncate(), which would give up the room that is left for the end */
+        return err_set(e, ERR_NOSPACE, "journal: no room on the disk");
     }
     if (file_write_all(j->fd, line, len, "journal", e) < 0)
         goto fail;

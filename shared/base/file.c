@@ -93,7 +93,15 @@ int file_write_all(int fd, const void *bytes, size_t len, const char *what, stru
 
 bool file_keep_room(int fd, size_t len)
 {
-    return fallocate(fd, FALLOC_FL_KEEP_SIZE, lseek(fd, 0, SEEK_END), (off_t)len) == 0 || errno != ENOSPC;
+    struct stat st;
+    off_t end, kept;
+
+    if (fstat(fd, &st) < 0)
+        return true;
+    end = st.st_size + (off_t)len;
+    kept = st.st_blocks * 512 > st.st_size ? st.st_blocks * 512 : st.st_size;
+    /* Only what is missing: a reservation that fails on a tmpfs gives up its whole range. */
+    return kept >= end || fallocate(fd, FALLOC_FL_KEEP_SIZE, kept, end - kept) == 0 || errno != ENOSPC;
 }
 
 int file_sync_folder(const char *path, struct err *e)

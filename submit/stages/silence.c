@@ -169,23 +169,20 @@ int silence_look(struct submission *s, struct job_node *n, struct err *e)
 void silence_lose(struct submission *s, struct job_node *n, const struct err *why)
 {
     http_clear(s->http, &n->stream);
-    n->is_lost = true;
-    node_end(n, JOB_FAILED, REASON_NODE_LOST, why->text);
+    n->is_lost = n->unwritten_at == 0;
+    if (n->is_lost)
+        node_end(n, JOB_FAILED, REASON_NODE_LOST, why->text);
+    else
+        node_end(n, JOB_FAILED, REASON_JOURNAL_FAILED, n->unwritten.text);
 }
 
-/* An agent that answers is not lost, even if it cannot write the job's end: it has results to fetch. */
 void silence_follow(struct submission *s, struct job_node *n)
 {
     struct err why;
 
     if (n->is_ended || silence_look(s, n, &why) == 0)
         return;
-    if (n->unwritten_at == 0) {
-        silence_lose(s, n, &why);
-        return;
-    }
-    http_clear(s->http, &n->stream);
-    node_end(n, JOB_FAILED, REASON_JOURNAL_FAILED, why.text);
+    silence_lose(s, n, &why);
 }
 
 int silence_await_end(struct submission *s, const struct err *why)

@@ -3,6 +3,7 @@
 #ifndef PSGD_SMALL_DISK_H
 #define PSGD_SMALL_DISK_H
 
+#include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,6 +33,18 @@ static inline bool on_small_disk(bool (*test)(void))
     if (WEXITSTATUS(status) == NO_DISK)
         skip();
     return WEXITSTATUS(status) == EXIT_SUCCESS;
+}
+
+/* Another file takes all space that is left on the disk, the present folder. */
+static inline void fill_small_disk(void)
+{
+    static const char bytes[4096];
+    int fd = open("else", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    for (size_t len = sizeof bytes; fd >= 0 && len > 0; len /= 2)
+        while (write(fd, bytes, len) > 0)
+            continue;
+    close(fd);
 }
 
 #endif
