@@ -1,5 +1,5 @@
-/* agent_open -- opens an agent on its folder, chooses the limits of its jobs that no option gives, and resumes
- * the jobs that are there. */
+/* agent_open -- opens an agent on its folder, chooses the limits of its jobs that no option gives, and
+ * resumes the jobs that are there. */
 #ifndef PSGD_AGENT_OPEN_H
 #define PSGD_AGENT_OPEN_H
 

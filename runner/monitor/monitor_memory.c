@@ -1,5 +1,5 @@
-/* monitor_memory -- enforces the limits of a node's memory and threads (how many: sandbox_threads()), and makes
- * memory for the job process. */
+/* monitor_memory -- enforces the limits of a node's memory and threads (how many: sandbox_threads()), and
+ * makes memory for the job process. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

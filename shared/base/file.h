@@ -47,8 +47,8 @@ int file_make_in_memory(const void *bytes, size_t len, struct err *e);
 /* Writes a path by which this process can open the file while `fd` is open, in any pid namespace of /proc. */
 void file_fd_path(char out[FILE_FD_PATH], int fd);
 
-/* Reserves disk space for `len` bytes after the end of an open file. Returns false if the disk is full;
- * true without a reservation if the file system does not support it. Space that was reserved before is kept in
+/* Reserves disk space for `len` bytes after the end of an open file. Returns false if the disk is full; true
+ * without a reservation if the file system does not support it. Space that was reserved before is kept in
  * both cases, until the file is truncated. */
 bool file_keep_room(int fd, size_t len);
 

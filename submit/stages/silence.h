@@ -17,8 +17,9 @@ void silence_begin(struct submission *s, struct job_node *n, const struct err *w
  * > 0) has not been able to write the job's end. */
 int silence_look(struct submission *s, struct job_node *n, struct err *e);
 
-/* Ends the node without its agent: as lost, with `why` as the message. An agent that answers is not lost, even
- * if it cannot write the job's end (n->unwritten_at > 0): the node then has that reason, and results to fetch. */
+/* Ends the node without its agent: as lost, with `why` as the message. An agent that answers is not lost,
+ * even if it cannot write the job's end (n->unwritten_at > 0): the node then has that reason, and results to
+ * fetch. */
 void silence_lose(struct submission *s, struct job_node *n, const struct err *why);
 
 /* Calls silence_look(), and ends a node on its error: with the reason JournalFailed if the agent answers but

@@ -58,7 +58,8 @@ TEST(a_warning_is_reported_with_any_bytes_in_it)
     assert_string_equal(ev.text, "gew?hlt");
 }
 
-/* Reports until a line does not fit on the disk; ends once others have taken the space that is left, and reads the report as the agent does. */
+/* Reports until a line does not fit on the disk; ends once others have taken the space that is left, and
+ * reads the report as the agent does. */
 static bool end_is_reported(void)
 {
     const char *last;
