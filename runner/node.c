@@ -222,7 +222,8 @@ static unsigned role_of(const struct node *n)
 
 int node_prepare(struct node *n, const char **reason, struct err *e)
 {
-    static const struct {
+    const struct node_execution *x = n->execution;
+    const struct {
         int (*load)(struct node *, struct err *);
         const char *reason;
         unsigned who;
@@ -235,15 +236,15 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
         {load_weights, REASON_MODEL_INVALID, TRAINS},
         {load_data, REASON_DATA_INVALID, WORKER},
         {open_checkpoint, REASON_CHECKPOINT_INVALID, TRAINS},
-        {node_open_executing, REASON_INTERNAL, EXECUTES},
-        {node_open_input, REASON_DATA_INVALID, EXECUTES},
+        {x->open, REASON_INTERNAL, EXECUTES},
+        {x->open_input, REASON_DATA_INVALID, EXECUTES},
         {node_open_records, REASON_INTERNAL, ALL},
         {node_enter_sandbox, REASON_ISOLATION_TOO_LOW, ALL},
         {node_load_codec, REASON_CODEC_LOAD_FAILED, TRAINS},
         {node_open_exchange, REASON_CODEC_FAILED, TRAINS},
         {load_checkpoint, REASON_CHECKPOINT_INVALID, TRAINS},
-        {node_load_executor, REASON_CODEC_LOAD_FAILED, EXECUTES},
-        {node_open_rule, REASON_INTERNAL, EXECUTES},
+        {x->load, REASON_CODEC_LOAD_FAILED, EXECUTES},
+        {x->open_rule, REASON_INTERNAL, EXECUTES},
     };
 
     for (int i = 0; i < N_RECORD_FILES; i++)
@@ -387,7 +388,8 @@ void node_clear(struct node *n)
     net_free(n->net);
     shm_group_close(n->shm_group); /* after net_free: gradients are in it */
     send_pool_close(n->send_pool);
-    node_clear_executing(n);
+    if (n->executing)
+        n->execution->clear(n);
     free(n->arch);
     free(n->preprocessing);
     free(n->ranges);

@@ -1,5 +1,5 @@
 /* node -- one node of a job: all its state, from its packages to its records. Life cycle: node_prepare (loads
- * the packages), node_connect (after the agent's start), node_train, node_serve or node_execute,
+ * the packages), node_connect (after the agent's start), node_train, node_serve or execution->run,
  * node_finish. */
 #ifndef PSGD_NODE_H
 #define PSGD_NODE_H
@@ -25,6 +25,22 @@
 #include "shared/records/artifacts.h"
 #include "shared/records/tensor_file.h"
 
+struct node;
+
+/* What a node with an executor does instead of training: functions of runner/executor/, a folder above this
+ * one. runner.c sets them before node_prepare. */
+struct node_execution {
+    /* Parts of node_prepare, in this order. In the sandbox: load and open_rule. */
+    int (*open)(struct node *n, struct err *e);       /* its state and output.txt */
+    int (*open_input)(struct node *n, struct err *e); /* its shard and arguments */
+    int (*load)(struct node *n, struct err *e);       /* its object */
+    int (*open_rule)(struct node *n, struct err *e);  /* the exchange */
+
+    int (*run)(struct node *n, struct err *e);
+    void (*report)(const struct node *n); /* its progress, to the agent */
+    void (*clear)(struct node *n);        /* frees what `open` made; at any point */
+};
+
 struct node {
     struct orders_job job;
     int folder_fd; /* the node's folder, which a codec's chdir does not change */
@@ -35,8 +51,9 @@ struct node {
     char *arch;          /* the model's document, kept for the model file */
     char *preprocessing; /* the record of that name, kept for the same; NULL: none */
     struct model_spec *spec;
-    size_t *ranges;              /* of the servers: placement_lay_out() */
-    struct net *net;             /* NULL: the node runs an executor */
+    size_t *ranges;  /* of the servers: placement_lay_out() */
+    struct net *net; /* NULL: the node runs an executor */
+    const struct node_execution *execution;
     struct executing *executing; /* NULL: it trains */
     int max_batch;               /* of the net: the batch size of evaluation, at least a block's */
     struct schedule schedule;
@@ -86,21 +103,12 @@ int node_prepare(struct node *n, const char **reason, struct err *e);
 int node_copy_codec(struct node *n, struct err *e);
 int node_enter_sandbox(struct node *n, struct err *e);
 int node_load_codec(struct node *n, struct err *e);
-/* Parts of node_prepare for an executor, in this order: its state and output.txt, its shard and
- * arguments; in the sandbox its object, and the exchange. */
-int node_open_executing(struct node *n, struct err *e);
-int node_open_input(struct node *n, struct err *e);
-int node_load_executor(struct node *n, struct err *e);
-int node_open_rule(struct node *n, struct err *e);
-void node_clear_executing(struct node *n);
-void node_report_executing(const struct node *n); /* its progress, to the agent */
 /* Part of node_prepare, after settings, codec, model and data are loaded: opens the exchange and the step. */
 int node_open_exchange(struct node *n, struct err *e);
 /* Connects to the peers; takes the listening socket. */
 int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e);
-int node_train(struct node *n, struct err *e);   /* a worker's part */
-int node_serve(struct node *n, struct err *e);   /* a server's */
-int node_execute(struct node *n, struct err *e); /* runs the executor (executor/) */
+int node_train(struct node *n, struct err *e); /* a worker's part */
+int node_serve(struct node *n, struct err *e); /* a server's */
 /* After the last step: writes the model and sends BYE to the peers. */
 int node_finish(struct node *n, struct err *e);
 void node_clear(struct node *n); /* at any point; does not notify the peers */

@@ -74,7 +74,7 @@ int node_wait_check(struct node_wait *w, struct node *n, struct err *e)
         return e->code;
     if (!n->executing)
         return node_report_progress(n, e);
-    node_report_executing(n);
+    n->execution->report(n);
     return 0;
 }
 

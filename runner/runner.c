@@ -10,6 +10,7 @@
 #include "codecs/codec_events.h"
 #include "codecs/executor.h"
 #include "nn/kernels/blas.h"
+#include "runner/executor/node_execute.h"
 #include "runner/mesh/frame.h"
 #include "runner/mesh/tcp/tcp_dial.h"
 #include "runner/monitor/monitor.h"
@@ -104,7 +105,7 @@ static int connect_and_work(struct node *n, struct orders *orders, struct err *e
     }
     orders_start_clear(&start);
     fprintf(stderr, "connected to %zu node%s\n", n->n_peers, n->n_peers == 1 ? "" : "s");
-    rc = n->set.executor ? node_execute(n, e) : n->job.node >= 0 ? node_train(n, e) : node_serve(n, e);
+    rc = n->set.executor ? n->execution->run(n, e) : n->job.node >= 0 ? node_train(n, e) : node_serve(n, e);
     phase_enter(n->monitor->watch, PHASE_COMPUTE); /* an error may have left a call of the codec */
     return rc < 0 ? rc : node_finish(n, e);
 }
@@ -187,6 +188,7 @@ int main(int argc, char **argv)
     tcp_learn_system();
     offer_to_oom_killer(); /* this process, not its monitor */
     handle_signals();
+    n.execution = &node_execute;
     n.report = &report;
     n.monitor = &monitor;
     orders_open(&orders, monitor.orders_fd);

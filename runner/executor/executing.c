@@ -2,6 +2,7 @@
  * event rule by which executors exchange messages and vectors. The executor's own time counts as PHASE_APPLY,
  * which the monitor limits; each call of the host ends that time, and begins it anew when it returns. */
 #include <fcntl.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -378,6 +379,20 @@ static int host_fail(struct executor *x, const char *fmt, ...)
     return refuse_call(executing_of(x), "%s", text);
 }
 
+void executing_report(const struct executing *ex)
+{
+    const struct node *n = ex->n;
+    struct report_progress p = {.step = (uint64_t)ex->percent,
+                                .steps = EXECUTOR_STEPS,
+                                .loss = NAN,
+                                .accuracy = NAN,
+                                .traffic = *exchange_totals(n->exchange),
+                                .waits_for = node_waits_for(n)};
+
+    memcpy(p.spent, exchange_watch(n->exchange)->spent, sizeof p.spent);
+    report_progress(n->report, &p);
+}
+
 static int host_progress(struct executor *x, double percent)
 {
     struct executing *ex = executing_of(x);
@@ -388,7 +403,7 @@ static int host_progress(struct executor *x, double percent)
     if (percent > ex->percent) /* the last percent is the host's: run() has returned */
         ex->percent = percent < EXECUTOR_STEPS - 1 ? (int)percent : EXECUTOR_STEPS - 1;
     if (report_is_due(ex->n->report, stopwatch_since(ex->n->monitor->watch)))
-        node_report_executing(ex->n);
+        executing_report(ex);
     return end_program_call(ex, node_receive(ex->n, &e), &e);
 }
 

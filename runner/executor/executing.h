@@ -60,6 +60,8 @@ int executing_open_rule(struct executing *ex, struct err *e);
 int executing_open_output(struct executing *ex, struct err *e);
 /* Writes what is held, and syncs the file to the disk. ERR_NOSPACE, ERR_IO. */
 int executing_sync_output(struct executing *ex, struct err *e);
+/* Reports its progress to the agent. */
+void executing_report(const struct executing *ex);
 void executing_clear(struct executing *ex); /* at any point */
 
 #endif

@@ -1,6 +1,5 @@
-/* node_execute -- a node that runs an executor: it prepares an input and arguments instead of a model and a
- * loader, and runs the executor. */
-#include <math.h>
+#include "runner/executor/node_execute.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,7 @@
 #include "runner/executor/executing.h"
 #include "shared/plugin/codec_manifest.h"
 
-int node_open_executing(struct node *n, struct err *e)
+static int open_execution(struct node *n, struct err *e)
 {
     size_t n_nodes = (size_t)n->set.node_count;
     struct executing *ex = calloc(1, sizeof *ex);
@@ -48,7 +47,7 @@ static int cut_arguments(struct executing *ex, const char *text, struct err *e)
 
 /* The data package of an executor is the tensor "input": bytes, of which the last is 0 and not part of the
  * shard. */
-int node_open_input(struct node *n, struct err *e)
+static int open_input(struct node *n, struct err *e)
 {
     struct executing *ex = n->executing;
     const struct tensor_view *t;
@@ -65,7 +64,7 @@ int node_open_input(struct node *n, struct err *e)
     return cut_arguments(ex, n->set.arguments, e);
 }
 
-int node_load_executor(struct node *n, struct err *e)
+static int load_executor(struct node *n, struct err *e)
 {
     enum phase last = phase_call(n->monitor->watch, PHASE_APPLY, STOPWATCH_LOAD);
     int rc = codec_library_load_executor(&n->codec, "../packages/" CODEC_OBJECT_NAME, e);
@@ -74,23 +73,9 @@ int node_load_executor(struct node *n, struct err *e)
     return rc;
 }
 
-int node_open_rule(struct node *n, struct err *e)
+static int open_rule(struct node *n, struct err *e)
 {
     return executing_open_rule(n->executing, e);
-}
-
-void node_report_executing(const struct node *n)
-{
-    const struct executing *ex = n->executing;
-    struct report_progress p = {.step = (uint64_t)ex->percent,
-                                .steps = EXECUTOR_STEPS,
-                                .loss = NAN,
-                                .accuracy = NAN,
-                                .traffic = *exchange_totals(n->exchange),
-                                .waits_for = node_waits_for(n)};
-
-    memcpy(p.spent, exchange_watch(n->exchange)->spent, sizeof p.spent);
-    report_progress(n->report, &p);
 }
 
 /* Sets the error of an executor whose run() returned `rc`, if it has failed. */
@@ -107,13 +92,13 @@ static int executor_result(const struct executing *ex, int rc, struct err *e)
                    ex->rule.name, rc);
 }
 
-int node_execute(struct node *n, struct err *e)
+static int run_executor(struct node *n, struct err *e)
 {
     struct executing *ex = n->executing;
     struct stopwatch *watch = exchange_watch(n->exchange);
     int rc;
 
-    node_report_executing(n);
+    executing_report(ex);
     phase_call(watch, PHASE_APPLY, STOPWATCH_RUN);
     rc = n->codec.executor->run(&ex->x);
     fflush(stdout);
@@ -124,17 +109,28 @@ int node_execute(struct node *n, struct err *e)
     if (exchange_on_step(n->exchange, e) < 0 || node_record_comm(n, e) < 0 || node_flush_records(n, e) < 0)
         return e->code;
     ex->percent = EXECUTOR_STEPS;
-    node_report_executing(n);
+    executing_report(ex);
     return 0;
 }
 
-void node_clear_executing(struct node *n)
+static void report_execution(const struct node *n)
+{
+    executing_report(n->executing);
+}
+
+static void clear_execution(struct node *n)
 {
     struct executing *ex = n->executing;
 
-    if (!ex)
-        return;
     executing_clear(ex);
     free(ex);
     n->executing = NULL;
 }
+
+const struct node_execution node_execute = {.open = open_execution,
+                                            .open_input = open_input,
+                                            .load = load_executor,
+                                            .open_rule = open_rule,
+                                            .run = run_executor,
+                                            .report = report_execution,
+                                            .clear = clear_execution};

@@ -13,10 +13,18 @@
 #include "shared/records/record.h"
 #include "shared/records/tensor_file.h"
 #include "shared/records/weights.h"
+#include "submit/job/outcome.h"
 #include "submit/results/results.h"
 #include "submit/terminal/console.h"
+#include "submit/terminal/text.h"
 
 enum { LAST_LINES = 10, LAST_LINE_BYTES = 512 };
+
+void collect_miss(struct collection *c, const struct job_node *n, const char *what, const char *why)
+{
+    c->is_missing |= !outcome_tolerates(c->s, n);
+    console_info("node(%d): %s is missing%s%s%s", n->at.node, what, why[0] ? ": " : "", why, text_stop(why));
+}
 
 /* A strict scan of one node's CSV file. */
 struct scan {

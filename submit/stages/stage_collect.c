@@ -11,14 +11,12 @@
 #include "submit/browse/report_page.h"
 #include "submit/export/export.h"
 #include "submit/files/temp.h"
-#include "submit/job/outcome.h"
 #include "submit/job/stragglers.h"
 #include "submit/results/collect.h"
 #include "submit/results/run_json.h"
 #include "submit/results/trace.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
-#include "submit/terminal/text.h"
 
 enum {
     END_BYTES = 4 << 20, /* largest part of a log that an agent sends for one ?after=BYTES */
@@ -49,12 +47,6 @@ static const struct artifact_view *find_listed(const struct node_files *got, con
         if (strcmp(got->list.items[i].name, name) == 0)
             return &got->list.items[i];
     return NULL;
-}
-
-void collect_miss(struct collection *c, const struct job_node *n, const char *what, const char *why)
-{
-    c->is_missing |= !outcome_tolerates(c->s, n);
-    console_info("node(%d): %s is missing%s%s%s", n->at.node, what, why[0] ? ": " : "", why, text_stop(why));
 }
 
 /* Requests the final state of the job, or the list of artifacts, from all nodes at once. */

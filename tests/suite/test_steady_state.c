@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runner/executor/node_execute.h"
 #include "runner/node.h"
 #include "shared/base/json.h"
 #include "shared/records/tensor_file.h"
@@ -224,6 +225,7 @@ static int live(const struct job *j, int me, int listen_fd, const int ports[WORK
     must(file_mkdirs(run, 0755, &e));
     if (chdir(run) < 0)
         _exit(1);
+    node.execution = &node_execute;
     node.report = &report;
     node.monitor = &monitor;
     must(report_open(&report, &e));
