@@ -24,8 +24,6 @@ const struct preset *preset_find(const char *text);
 /* out: "--codec ps --parallel_sgd asgd" */
 void preset_text(char *out, size_t size, const struct preset *p);
 
-/* Parallel-SGD's names of double buffering, as further choices of --optimizer. */
-#define OPTIONS_LATE "|fast|double_buffering_gradient_averaging"
 /* The choices of --csv-style; of the first, psgd's own, there are no files of Parallel-SGD
  * (classic/classic.h). */
 #define CSV_STYLES "tidy|classic|classic-0.9"

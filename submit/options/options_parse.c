@@ -11,6 +11,7 @@
 #include "shared/job/reason.h"
 #include "shared/job/schedule.h"
 #include "submit/compat/codec_list.h"
+#include "submit/compat/optimizer_names.h"
 #include "submit/compat/presets.h"
 #include "submit/data/data_sets.h"
 #include "submit/options/hosts.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shared/plugin/isolation.h"
+#include "submit/compat/optimizer_names.h"
 #include "submit/compat/presets.h"
 #include "submit/data/data_sets.h"
 
