@@ -14,21 +14,18 @@
 
 enum { PADDING, UNKNOWN, FIRST_WORD, FILES_MAX = 1024 };
 
-struct line_text {
+/* The vocabulary: words, and their tokens. */
+
+struct vocabulary_word {
     const char *at;
     size_t len;
     uint32_t count; /* in the training lines */
     int32_t token;
 };
 
-struct line {
-    const char *at, *end;
-    int32_t label;
-};
-
 /* A hash table with open addressing; the room is a power of two, at most half full. */
 struct vocabulary {
-    struct line_text *slots;
+    struct vocabulary_word *slots;
     size_t room, n;
 };
 
@@ -43,13 +40,13 @@ static bool is_letter(char c)
 }
 
 /* Reads the next token at or after *at; false at the end of the line. */
-static bool next_token(const char **at, const char *end, struct line_text *w)
+static bool next_token(const char **at, const char *end, struct vocabulary_word *w)
 {
     const char *p = *at;
 
     while (p < end && is_space(*p))
         p++;
-    *w = (struct line_text){.at = p};
+    *w = (struct vocabulary_word){.at = p};
     if (p == end)
         return false;
     if (is_letter(*p))
@@ -64,7 +61,7 @@ static bool next_token(const char **at, const char *end, struct line_text *w)
 
 static int count_tokens_up_to(int most, const char *at, const char *end)
 {
-    struct line_text w;
+    struct vocabulary_word w;
     int n = 0;
 
     while (n < most && next_token(&at, end, &w))
@@ -72,10 +69,10 @@ static int count_tokens_up_to(int most, const char *at, const char *end)
     return n;
 }
 
-static struct line_text *slot_of(const struct vocabulary *t, const struct line_text *w)
+static struct vocabulary_word *slot_of(const struct vocabulary *t, const struct vocabulary_word *w)
 {
     for (size_t k = (size_t)names_hash(w->at, w->len);; k++) {
-        struct line_text *s = &t->slots[k & (t->room - 1)];
+        struct vocabulary_word *s = &t->slots[k & (t->room - 1)];
 
         if (!s->at || (s->len == w->len && memcmp(s->at, w->at, w->len) == 0))
             return s;
@@ -97,9 +94,9 @@ static int grow_vocabulary(struct vocabulary *t, struct err *e)
     return 0;
 }
 
-static int count_token(struct vocabulary *t, const struct line_text *w, struct err *e)
+static int count_token(struct vocabulary *t, const struct vocabulary_word *w, struct err *e)
 {
-    struct line_text *s;
+    struct vocabulary_word *s;
 
     if (2 * t->n >= t->room && grow_vocabulary(t, e) < 0)
         return e->code;
@@ -114,8 +111,8 @@ static int count_token(struct vocabulary *t, const struct line_text *w, struct e
 
 static int by_frequency(const void *a, const void *b)
 {
-    const struct line_text *x = *(struct line_text *const *)a;
-    const struct line_text *y = *(struct line_text *const *)b;
+    const struct vocabulary_word *x = *(struct vocabulary_word *const *)a;
+    const struct vocabulary_word *y = *(struct vocabulary_word *const *)b;
     int c;
 
     if (x->count != y->count)
@@ -125,7 +122,7 @@ static int by_frequency(const void *a, const void *b)
 }
 
 /* The n words, one after another, each with its zero byte; NULL: no memory. */
-static char *words_of(struct line_text *const *order, size_t n)
+static char *words_of(struct vocabulary_word *const *order, size_t n)
 {
     size_t len = 0;
     char *words, *to;
@@ -143,7 +140,7 @@ static char *words_of(struct line_text *const *order, size_t n)
 /* Numbers the most frequent words; *vocab becomes the size in use, and *words their texts in that order. */
 static int number_tokens(struct vocabulary *t, int *vocab, char **words, struct err *e)
 {
-    struct line_text **order = malloc((t->n + 1) * sizeof(struct line_text *));
+    struct vocabulary_word **order = malloc((t->n + 1) * sizeof(struct vocabulary_word *));
     size_t n = 0;
 
     if (!order)
@@ -151,7 +148,7 @@ static int number_tokens(struct vocabulary *t, int *vocab, char **words, struct 
     for (size_t i = 0; i < t->room; i++)
         if (t->slots[i].at)
             order[n++] = &t->slots[i];
-    qsort(order, n, sizeof(struct line_text *), by_frequency);
+    qsort(order, n, sizeof(struct vocabulary_word *), by_frequency);
     for (size_t i = 0; i < n; i++)
         order[i]->token = i < (size_t)(*vocab - FIRST_WORD) ? (int32_t)i + FIRST_WORD : UNKNOWN;
     if (n < (size_t)(*vocab - FIRST_WORD))
@@ -160,6 +157,13 @@ static int number_tokens(struct vocabulary *t, int *vocab, char **words, struct 
     free(order);
     return *words ? 0 : err_set(e, ERR_NOMEM, "no memory for %d words", *vocab);
 }
+
+/* The lines of all classes. */
+
+struct line {
+    const char *at, *end;
+    int32_t label;
+};
 
 /* Only ASCII is converted: the encoding of other bytes is unknown. */
 static void lower(char *s, size_t len)
@@ -229,6 +233,8 @@ static int find_lines(struct line **out, size_t *n_out, struct text_class *class
     return 0;
 }
 
+/* The parser: text_parse(). */
+
 static int make_vocabulary(struct vocabulary *t, int *vocab, char **words, const struct line *lines, size_t n,
                            const bool *is_test, struct err *e)
 {
@@ -236,7 +242,7 @@ static int make_vocabulary(struct vocabulary *t, int *vocab, char **words, const
         return e->code;
     for (size_t i = 0; i < n; i++) {
         const char *at = lines[i].at;
-        struct line_text w;
+        struct vocabulary_word w;
 
         while (!is_test[i] && next_token(&at, lines[i].end, &w))
             if (count_token(t, &w, e) < 0)
@@ -251,7 +257,7 @@ static int take_words(struct vocabulary *t, const struct names *words, struct er
     if (grow_vocabulary(t, e) < 0)
         return e->code;
     for (size_t i = 0; i < words->n; i++) {
-        const struct line_text w = {.at = words->at[i], .len = strlen(words->at[i])};
+        const struct vocabulary_word w = {.at = words->at[i], .len = strlen(words->at[i])};
 
         if (count_token(t, &w, e) < 0)
             return e->code;
@@ -263,11 +269,11 @@ static int take_words(struct vocabulary *t, const struct names *words, struct er
 static void encode(int32_t *x, const struct line *l, int length, const struct vocabulary *t)
 {
     const char *at = l->at;
-    struct line_text w;
+    struct vocabulary_word w;
     int n = 0;
 
     while (n < length && next_token(&at, l->end, &w)) {
-        const struct line_text *s = slot_of(t, &w);
+        const struct vocabulary_word *s = slot_of(t, &w);
 
         x[n++] = s->at ? s->token : UNKNOWN;
     }
@@ -301,7 +307,7 @@ static int fill_dataset(struct dataset *d, const struct line *lines, size_t n, c
     return 0;
 }
 
-/* A class without a sample would appear to be learned. */
+/* A class without samples is refused: an accuracy would not show that the model has never seen it. */
 static int check_classes(const struct line *lines, size_t n, const struct text_class *classes, int n_classes,
                          const struct text_form *form, struct err *e)
 {
@@ -397,6 +403,8 @@ int text_parse(struct dataset *d, struct text_class *classes, int n_classes, con
         dataset_clear(d);
     return rc;
 }
+
+/* Data set `text`: a folder with a file for each class. */
 
 static const struct json_field fields[] = {
     {"length", JSON_FIELD_INT, JSON_AT(struct text_form, length), .min = 1, .max = 1 << 20},

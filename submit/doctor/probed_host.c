@@ -17,16 +17,20 @@
 #include "shared/base/utf8.h"
 #include "submit/terminal/text.h"
 
-const char *level_name(enum level l)
+static const double DISK_LOW = 256 << 20, DISK_NONE = 16 << 20, CLOCK_FAR_S = 60, GIB = 1 << 30;
+
+/* Findings. */
+
+const char *finding_level_name(enum finding_level l)
 {
     static const char *const names[] = {"ok", "warning", "error"};
 
     return names[l];
 }
 
-enum level probed_host_level(const struct probed_host *p)
+enum finding_level probed_host_level(const struct probed_host *p)
 {
-    enum level worst = LEVEL_OK;
+    enum finding_level worst = FINDING_OK;
 
     for (size_t i = 0; i < p->n_findings; i++)
         if (p->findings[i].level > worst)
@@ -34,8 +38,8 @@ enum level probed_host_level(const struct probed_host *p)
     return worst;
 }
 
-struct finding *probed_host_note(struct probed_host *p, enum level l, const char *check, const char *fix,
-                                 const char *fmt, ...)
+struct finding *probed_host_note(struct probed_host *p, enum finding_level l, const char *check,
+                                 const char *fix, const char *fmt, ...)
 {
     struct finding *f = &p->findings[p->n_findings < FINDINGS_MAX ? p->n_findings++ : FINDINGS_MAX - 1];
     va_list ap;
@@ -44,16 +48,18 @@ struct finding *probed_host_note(struct probed_host *p, enum level l, const char
     va_start(ap, fmt);
     vsnprintf(f->text, sizeof f->text, fmt, ap);
     va_end(ap);
-    snprintf(f->fix, sizeof f->fix, "%s", l == LEVEL_OK || !fix ? "" : fix);
+    snprintf(f->fix, sizeof f->fix, "%s", l == FINDING_OK || !fix ? "" : fix);
     return f;
 }
 
 void probed_host_fail(struct probed_host *p, const char *check, const struct err *e)
 {
-    probed_host_note(p, LEVEL_ERROR, check, e->hint, "%.*s", FINDING_TEXT - 1, e->text);
+    probed_host_note(p, FINDING_ERROR, check, e->hint, "%.*s", FINDING_TEXT - 1, e->text);
     if (!p->code)
         p->code = e->code;
 }
+
+/* What a host reports. */
 
 static void get_text(char *out, size_t size, const json_t *o, const char *key)
 {
@@ -146,29 +152,29 @@ void probed_host_read_here(struct probed_host *p)
         snprintf(p->runner_error, sizeof p->runner_error, "%.250s", e.text);
 }
 
-static const double DISK_LOW = 256 << 20, DISK_NONE = 16 << 20, CLOCK_FAR_S = 60, GIB = 1 << 30;
+/* The checks: a function for each line of the table. */
 
-static enum level check_reached(const struct probed_host *p, const struct probed_host *first, char *text,
-                                size_t size)
+static enum finding_level check_reached(const struct probed_host *p, const struct probed_host *first,
+                                        char *text, size_t size)
 {
     (void)first;
     if (p->is_here)
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text, size, "it has answered in %.1f ms, the connection included", p->connect_s * 1e3);
     if (!isnan(p->round_trip_s))
         snprintf(text + strlen(text), size - strlen(text), "; a round trip takes %.1f ms",
                  p->round_trip_s * 1e3);
-    return LEVEL_OK;
+    return FINDING_OK;
 }
 
-static enum level check_access(const struct probed_host *p, const struct probed_host *first, char *text,
-                               size_t size)
+static enum finding_level check_access(const struct probed_host *p, const struct probed_host *first,
+                                       char *text, size_t size)
 {
     const struct job_node *n = &p->node;
 
     (void)first;
     if (p->is_here)
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text, size, "%s, token from %s",
              node_has_ca(n) ? "its certificate is one of --ca"
              : n->pin[0]    ? "its key is the pinned one"
@@ -176,23 +182,23 @@ static enum level check_access(const struct probed_host *p, const struct probed_
              p->has_token              ? n->token_sources
              : n->credentials->cert[0] ? "nowhere: --cert replaces it"
                                        : "nowhere: the agent requires none");
-    return LEVEL_OK;
+    return FINDING_OK;
 }
 
-static enum level check_scope(const struct probed_host *p, const struct probed_host *first, char *text,
-                              size_t size)
+static enum finding_level check_scope(const struct probed_host *p, const struct probed_host *first,
+                                      char *text, size_t size)
 {
     (void)first;
     if (p->is_here || !p->scope[0])
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text, size, "it grants this user scope %s", p->scope);
-    return strcmp(p->scope, "read") == 0 ? LEVEL_ERROR : LEVEL_OK;
+    return strcmp(p->scope, "read") == 0 ? FINDING_ERROR : FINDING_OK;
 }
 
 /* Programs of one version are compatible; of others, the ABI of codecs and the version of frames are
  * compared. */
-static enum level check_version(const struct probed_host *p, const struct probed_host *first, char *text,
-                                size_t size)
+static enum finding_level check_version(const struct probed_host *p, const struct probed_host *first,
+                                        char *text, size_t size)
 {
     snprintf(text, size, "psgd %s", p->version);
     if (!isnan(p->codec_abi))
@@ -202,29 +208,29 @@ static enum level check_version(const struct probed_host *p, const struct probed
     if (!isnan(p->codec_abi) && p->codec_abi != CODEC_ABI) {
         snprintf(text + strlen(text), size - strlen(text), "; this job_submit makes codecs of ABI %d",
                  CODEC_ABI);
-        return LEVEL_ERROR;
+        return FINDING_ERROR;
     }
     if (!isnan(p->frame_version) && !isnan(first->frame_version) &&
         p->frame_version != first->frame_version) {
         snprintf(text + strlen(text), size - strlen(text),
                  "; node %d has version %.0f, so they cannot connect", first->node.at.node,
                  first->frame_version);
-        return LEVEL_ERROR;
+        return FINDING_ERROR;
     }
     if (strcmp(p->version, PSGD_VERSION) == 0)
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text + strlen(text), size - strlen(text), "; this job_submit is %s", PSGD_VERSION);
-    return LEVEL_WARNING;
+    return FINDING_WARNING;
 }
 
-static enum level check_runner(const struct probed_host *p, const struct probed_host *first, char *text,
-                               size_t size)
+static enum finding_level check_runner(const struct probed_host *p, const struct probed_host *first,
+                                       char *text, size_t size)
 {
     (void)first;
     if (!p->runner_error[0])
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text, size, "%s", p->runner_error);
-    return LEVEL_ERROR;
+    return FINDING_ERROR;
 }
 
 /* The length of `engine` without its ", 4 threads", which do not change results. */
@@ -235,69 +241,69 @@ static size_t kernels_of(const char *engine)
     return last ? (size_t)(last - engine) : strlen(engine);
 }
 
-static enum level check_kernels(const struct probed_host *p, const struct probed_host *first, char *text,
-                                size_t size)
+static enum finding_level check_kernels(const struct probed_host *p, const struct probed_host *first,
+                                        char *text, size_t size)
 {
     size_t n = kernels_of(p->engine), n_first = kernels_of(first->engine);
 
     if (!p->engine[0])
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text, size, "it computes with %.*s", (int)n, p->engine);
     if (p->is_here || !first->engine[0] || (n == n_first && strncmp(p->engine, first->engine, n) == 0))
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text + strlen(text), size - strlen(text),
              "; node %d with %.*s: their last bits differ, so no run repeats exactly elsewhere",
              first->node.at.node, (int)n_first, first->engine);
-    return LEVEL_WARNING;
+    return FINDING_WARNING;
 }
 
-static enum level check_clock(const struct probed_host *p, const struct probed_host *first, char *text,
-                              size_t size)
+static enum finding_level check_clock(const struct probed_host *p, const struct probed_host *first,
+                                      char *text, size_t size)
 {
     double off = fabs(p->clock_ahead_s);
 
     (void)first;
     if (isnan(off))
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text, size, "its clock is %.3f s %s this machine's; no result depends on it", off,
              p->clock_ahead_s < 0 ? "behind" : "ahead of");
-    return off > CLOCK_FAR_S ? LEVEL_WARNING : LEVEL_OK;
+    return off > CLOCK_FAR_S ? FINDING_WARNING : FINDING_OK;
 }
 
-static enum level check_slot(const struct probed_host *p, const struct probed_host *first, char *text,
-                             size_t size)
+static enum finding_level check_slot(const struct probed_host *p, const struct probed_host *first, char *text,
+                                     size_t size)
 {
     (void)first;
     if (isnan(p->slots_free))
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text, size,
              p->slots_free > 0 ? "it is free for a job"
                                : "it runs another job, behind which a new one waits");
-    return p->slots_free > 0 ? LEVEL_OK : LEVEL_WARNING;
+    return p->slots_free > 0 ? FINDING_OK : FINDING_WARNING;
 }
 
-static enum level check_disk(const struct probed_host *p, const struct probed_host *first, char *text,
-                             size_t size)
+static enum finding_level check_disk(const struct probed_host *p, const struct probed_host *first, char *text,
+                                     size_t size)
 {
     char amount[TEXT_AMOUNT];
 
     (void)first;
     if (isnan(p->disk_free_bytes))
-        return LEVEL_OK;
+        return FINDING_OK;
     text_bytes(amount, (uint64_t)fmax(p->disk_free_bytes, 0));
     snprintf(text, size, "%s of its disk are left for packages and results", amount);
-    return p->disk_free_bytes < DISK_NONE  ? LEVEL_ERROR
-           : p->disk_free_bytes < DISK_LOW ? LEVEL_WARNING
-                                           : LEVEL_OK;
+    return p->disk_free_bytes < DISK_NONE  ? FINDING_ERROR
+           : p->disk_free_bytes < DISK_LOW ? FINDING_WARNING
+                                           : FINDING_OK;
 }
 
-static enum level check_isolation(const struct probed_host *p, const struct probed_host *first, char *text,
-                                  size_t size)
+static enum finding_level check_isolation(const struct probed_host *p, const struct probed_host *first,
+                                          char *text, size_t size)
 {
     (void)first;
     if (p->isolation[0])
         snprintf(text, size, "codecs run at isolation level %s", p->isolation);
-    return LEVEL_OK;
+    return FINDING_OK;
 }
 
 /* " (::1, 127.0.0.1)", unless that is the name itself. */
@@ -334,8 +340,8 @@ static bool accepts_at(const char *at, const struct addresses *all)
 
 /* A job tries each address of the name. A node resolves the name on its own machine, where it may have other
  * addresses, so only a loopback address is an error for certain. */
-static enum level check_data_plane(const struct probed_host *p, const struct probed_host *first, char *text,
-                                   size_t size)
+static enum finding_level check_data_plane(const struct probed_host *p, const struct probed_host *first,
+                                           char *text, size_t size)
 {
     const char *host = node_host(&p->node);
     bool is_local = strncmp(p->data_host, "127.", 4) == 0 || strcmp(p->data_host, "::1") == 0;
@@ -344,69 +350,69 @@ static enum level check_data_plane(const struct probed_host *p, const struct pro
 
     (void)first;
     if (!p->data_host[0])
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text, size, "its nodes listen at %s, and others connect to %s", p->data_host, host);
     rc = address_find(&found, host, 1);
     if (rc != 0) {
         snprintf(text + strlen(text), size - strlen(text), ", which has no address here: %s",
                  gai_strerror(rc));
-        return LEVEL_WARNING;
+        return FINDING_WARNING;
     }
     list_addresses(text, size, &found, host);
     if (accepts_at(p->data_host, &found))
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text + strlen(text), size - strlen(text), ", where they do not listen");
-    return is_local ? LEVEL_ERROR : LEVEL_WARNING;
+    return is_local ? FINDING_ERROR : FINDING_WARNING;
 }
 
-static enum level check_age(const struct probed_host *p, const struct probed_host *first, char *text,
-                            size_t size)
+static enum finding_level check_age(const struct probed_host *p, const struct probed_host *first, char *text,
+                                    size_t size)
 {
     (void)first;
     if (p->has_machine)
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text, size,
              "an agent of its version reports nothing about its machine; those checks are left out");
-    return LEVEL_WARNING;
+    return FINDING_WARNING;
 }
 
-static enum level check_free_memory(const struct probed_host *p, const struct probed_host *first, char *text,
-                                    size_t size)
+static enum finding_level check_free_memory(const struct probed_host *p, const struct probed_host *first,
+                                            char *text, size_t size)
 {
     const struct machine *m = &p->machine;
 
     (void)first;
     snprintf(text, size, "%.0f processors, %.1f GiB of memory, of which %.1f GiB are free, %s", m->cpus,
              m->mem_bytes / GIB, m->mem_available_bytes / GIB, m->system);
-    return m->mem_available_bytes < m->mem_bytes / 10 ? LEVEL_WARNING : LEVEL_OK;
+    return m->mem_available_bytes < m->mem_bytes / 10 ? FINDING_WARNING : FINDING_OK;
 }
 
 /* The load of an agent that runs a job is no warning. */
-static enum level check_load(const struct probed_host *p, const struct probed_host *first, char *text,
-                             size_t size)
+static enum finding_level check_load(const struct probed_host *p, const struct probed_host *first, char *text,
+                                     size_t size)
 {
     const struct machine *m = &p->machine;
 
     (void)first;
     snprintf(text, size, "%.1f processes ran or waited in the last minute, for %.0f processors", m->load,
              m->cpus);
-    return p->slots_free != 0 && m->load > m->cpus ? LEVEL_WARNING : LEVEL_OK;
+    return p->slots_free != 0 && m->load > m->cpus ? FINDING_WARNING : FINDING_OK;
 }
 
-static enum level at_least(char *text, size_t size, double has, double needs, const char *what)
+static enum finding_level at_least(char *text, size_t size, double has, double needs, const char *what)
 {
     if (isnan(has))
-        return LEVEL_OK;
+        return FINDING_OK;
     if (isinf(has))
         snprintf(text, size, "no limit of %s", what);
     else
         snprintf(text, size, "%.0f %s", has, what);
-    return has < needs ? LEVEL_WARNING : LEVEL_OK;
+    return has < needs ? FINDING_WARNING : FINDING_OK;
 }
 
 /* A runner may open 1,024 files; the agent and its connections need as many again. */
-static enum level check_files(const struct probed_host *p, const struct probed_host *first, char *text,
-                              size_t size)
+static enum finding_level check_files(const struct probed_host *p, const struct probed_host *first,
+                                      char *text, size_t size)
 {
     const struct machine *m = &p->machine;
 
@@ -415,29 +421,29 @@ static enum level check_files(const struct probed_host *p, const struct probed_h
                     "open files for a process");
 }
 
-static enum level check_processes(const struct probed_host *p, const struct probed_host *first, char *text,
-                                  size_t size)
+static enum finding_level check_processes(const struct probed_host *p, const struct probed_host *first,
+                                          char *text, size_t size)
 {
     (void)first;
     return at_least(text, size, p->machine.processes, 256, "processes and threads for its user");
 }
 
 /* Each agent has an inotify instance; without one it polls its jobs once a second (agent/base/notify.h). */
-static enum level check_inotify(const struct probed_host *p, const struct probed_host *first, char *text,
-                                size_t size)
+static enum finding_level check_inotify(const struct probed_host *p, const struct probed_host *first,
+                                        char *text, size_t size)
 {
     const struct machine *m = &p->machine;
 
     (void)first;
     if (isnan(m->inotify_instances))
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text, size, "%.0f inotify instances, %.0f watches for a user", m->inotify_instances,
              m->inotify_watches);
-    return m->inotify_instances < 64 || m->inotify_watches < 1024 ? LEVEL_WARNING : LEVEL_OK;
+    return m->inotify_instances < 64 || m->inotify_watches < 1024 ? FINDING_WARNING : FINDING_OK;
 }
 
-static enum level check_pipes(const struct probed_host *p, const struct probed_host *first, char *text,
-                              size_t size)
+static enum finding_level check_pipes(const struct probed_host *p, const struct probed_host *first,
+                                      char *text, size_t size)
 {
     double pages = p->machine.pipe_pages;
 
@@ -446,21 +452,21 @@ static enum level check_pipes(const struct probed_host *p, const struct probed_h
 }
 
 /* Every node connects to all nodes before it at once. */
-static enum level check_backlog(const struct probed_host *p, const struct probed_host *first, char *text,
-                                size_t size)
+static enum finding_level check_backlog(const struct probed_host *p, const struct probed_host *first,
+                                        char *text, size_t size)
 {
     const struct machine *m = &p->machine;
 
     (void)first;
     if (isnan(m->listen_backlog))
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text, size, "%.0f connections may wait to be accepted, %.0f for their handshake",
              m->listen_backlog, m->syn_backlog);
-    return m->listen_backlog < 128 || m->syn_backlog < 128 ? LEVEL_WARNING : LEVEL_OK;
+    return m->listen_backlog < 128 || m->syn_backlog < 128 ? FINDING_WARNING : FINDING_OK;
 }
 
-static enum level check_shared_memory(const struct probed_host *p, const struct probed_host *first,
-                                      char *text, size_t size)
+static enum finding_level check_shared_memory(const struct probed_host *p, const struct probed_host *first,
+                                              char *text, size_t size)
 {
     bool can = p->machine.shares_memory > 0;
 
@@ -468,25 +474,25 @@ static enum level check_shared_memory(const struct probed_host *p, const struct 
     snprintf(text, size,
              can ? "nodes of one job on this machine share memory"
                  : "nodes of one job on this machine cannot share memory, and use TCP");
-    return can ? LEVEL_OK : LEVEL_WARNING;
+    return can ? FINDING_OK : FINDING_WARNING;
 }
 
 /* With 2 an allocation may fail although memory is free, because BLAS reserves more than it uses. */
-static enum level check_overcommit(const struct probed_host *p, const struct probed_host *first, char *text,
-                                   size_t size)
+static enum finding_level check_overcommit(const struct probed_host *p, const struct probed_host *first,
+                                           char *text, size_t size)
 {
     double how = p->machine.overcommit;
 
     (void)first;
     if (isnan(how))
-        return LEVEL_OK;
+        return FINDING_OK;
     snprintf(text, size, "memory may%s be reserved beyond what there is (vm.overcommit_memory=%.0f)",
              how == 2 ? " not" : "", how);
-    return how == 2 ? LEVEL_WARNING : LEVEL_OK;
+    return how == 2 ? FINDING_WARNING : FINDING_OK;
 }
 
-static enum level check_compiler(const struct probed_host *p, const struct probed_host *first, char *text,
-                                 size_t size)
+static enum finding_level check_compiler(const struct probed_host *p, const struct probed_host *first,
+                                         char *text, size_t size)
 {
     bool has = p->machine.has_compiler > 0;
 
@@ -494,7 +500,7 @@ static enum level check_compiler(const struct probed_host *p, const struct probe
     snprintf(text, size,
              has ? "codecs that come as source are compiled by cc"
                  : "there is no cc: a codec must come as an object for this kind of machine");
-    return has ? LEVEL_OK : LEVEL_WARNING;
+    return has ? FINDING_OK : FINDING_WARNING;
 }
 
 /* The checks, in the order of their findings. */
@@ -502,7 +508,8 @@ static const struct doctor_check {
     const char *name;
     /* Writes one sentence, without a full stop, and returns how bad it is; "": there is nothing to say.
      * `first`: the first host that has answered, with which the others must agree. */
-    enum level (*look)(const struct probed_host *p, const struct probed_host *first, char *text, size_t size);
+    enum finding_level (*look)(const struct probed_host *p, const struct probed_host *first, char *text,
+                               size_t size);
     const char *fix; /* printed where the level is not ok */
     bool of_machine; /* left out where an older agent reports nothing about its machine */
 } checks[] = {
@@ -542,14 +549,14 @@ void probed_host_check(struct probed_host *p, const struct probed_host *first)
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         const struct doctor_check *c = &checks[i];
         char text[FINDING_TEXT] = "";
-        enum level l;
+        enum finding_level l;
 
         if (c->of_machine && !p->has_machine)
             continue;
         l = c->look(p, first, text, sizeof text);
         if (text[0])
             probed_host_note(p, l, c->name, c->fix, "%s", text);
-        if (l == LEVEL_ERROR && !p->code)
+        if (l == FINDING_ERROR && !p->code)
             p->code = ERR_REFUSED;
     }
 }

@@ -8,10 +8,10 @@
 
 enum { FINDINGS_MAX = 24, FINDING_TEXT = 400 };
 
-enum level { LEVEL_OK, LEVEL_WARNING, LEVEL_ERROR };
+enum finding_level { FINDING_OK, FINDING_WARNING, FINDING_ERROR };
 
 struct finding {
-    enum level level;
+    enum finding_level level;
     const char *check;
     char text[FINDING_TEXT], fix[FINDING_TEXT]; /* fix: what to do; "": nothing */
 };
@@ -35,11 +35,11 @@ struct probed_host {
     double clock_ahead_s;           /* its wall clock against this machine's */
 };
 
-const char *level_name(enum level l);                      /* "ok", "warning", "error" */
-enum level probed_host_level(const struct probed_host *p); /* the worst of its findings */
+const char *finding_level_name(enum finding_level l);              /* "ok", "warning", "error" */
+enum finding_level probed_host_level(const struct probed_host *p); /* the worst of its findings */
 /* Adds a finding about `check`; `fix` may be NULL or "". */
-struct finding *probed_host_note(struct probed_host *p, enum level l, const char *check, const char *fix,
-                                 const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+struct finding *probed_host_note(struct probed_host *p, enum finding_level l, const char *check,
+                                 const char *fix, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* Adds an error with the message and the hint of `e`. */
 void probed_host_fail(struct probed_host *p, const char *check, const struct err *e);
 

@@ -26,6 +26,8 @@ void collect_miss(struct collection *c, const struct job_node *n, const char *wh
     console_info("node(%d): %s is missing%s%s%s", n->at.node, what, why[0] ? ": " : "", why, text_stop(why));
 }
 
+/* The rows of one node's file. */
+
 /* A strict scan of one node's CSV file. */
 struct scan {
     const struct artifact *a;
@@ -121,6 +123,8 @@ int collect_rows_until(FILE *out, const struct artifact *a, const char *text, si
     return ferror(out) ? err_errno(e, ERR_IO, "%s", a->name) : 0;
 }
 
+/* The traffic with each peer, of comm.csv. */
+
 struct traffic { /* messages, raw bytes, bytes on the wire */
     int peer;
     uint64_t sent[3], received[3];
@@ -202,6 +206,8 @@ json_t *collect_peers(const char *text, size_t len)
     free(list.at);
     return peers;
 }
+
+/* Records: the rows of all nodes, after those of earlier attempts. */
 
 static void merge_rows(struct collection *c, const struct artifact *a, FILE *out)
 {
@@ -302,6 +308,8 @@ int collect_records(struct collection *c, const struct artifact *a, struct err *
     }
     return results_seal(c->s, a->path, fd, e);
 }
+
+/* Events: the lines of all nodes, sorted by time. */
 
 struct event_line {
     char at[40];  /* RFC 3339, which sorts as text */
@@ -413,6 +421,8 @@ int collect_events(struct collection *c, const struct artifact *a, struct err *e
     return rc == 0 ? results_seal(c->s, a->name, fd, e) : rc;
 }
 
+/* Files that are kept as they were delivered: logs, checkpoints, output, codecs. */
+
 /* Writes a node's artifact to the result folder; `name` includes the subfolder. */
 static int keep_file(struct collection *c, const char *name, const struct node_files *got, struct err *e)
 {
@@ -424,15 +434,6 @@ static int keep_file(struct collection *c, const char *name, const struct node_f
         return e->code;
     console_info("Restoring data (%s) from %d.", slash + 1, got->node->at.node);
     return results_write(c->s, name, got->bytes, got->len, e);
-}
-
-/* The node that delivered an artifact requested from one node; NULL: none did. */
-static const struct node_files *find_downloaded(const struct collection *c)
-{
-    for (size_t i = 0; i < c->s->n_nodes; i++)
-        if (c->got[i].bytes)
-            return &c->got[i];
-    return NULL;
 }
 
 /* Keeps the last log lines of the node that caused the failure of the job. The text is untrusted. */
@@ -503,6 +504,15 @@ int collect_output(struct collection *c, const struct artifact *a, struct err *e
     return 0;
 }
 
+/* The node that delivered an artifact requested from one node; NULL: none did. */
+static const struct node_files *find_downloaded(const struct collection *c)
+{
+    for (size_t i = 0; i < c->s->n_nodes; i++)
+        if (c->got[i].bytes)
+            return &c->got[i];
+    return NULL;
+}
+
 int collect_codec(struct collection *c, const struct artifact *a, struct err *e)
 {
     const struct settings *set = &c->s->settings;
@@ -513,6 +523,8 @@ int collect_codec(struct collection *c, const struct artifact *a, struct err *e)
              c->is_of_servers ? set->server_codec : set->codec, strrchr(a->name, '.'));
     return got ? keep_file(c, name, got, e) : 0;
 }
+
+/* Models. */
 
 static int open_model(struct tensor_file *f, const struct node_files *got, struct err *e)
 {

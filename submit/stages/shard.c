@@ -23,6 +23,8 @@ enum { CLASSES_NOTED = 1000, WORD = 8 /* bytes of the longest number */ };
 
 static const double EPOCH_SHARE = 0.9; /* an epoch with a smaller share of the samples causes a warning */
 
+/* The shards of workers. */
+
 char *shard_columns(const int *blocks, int n, int batch_size)
 {
     char *text = calloc((size_t)n + 1, 48);
@@ -228,6 +230,8 @@ static int make_all(struct submission *s, const struct blocks *b, struct cut *c,
     return rc;
 }
 
+/* Facts about the data, and the division of the set. */
+
 static json_t *shape_json(const struct shape *s)
 {
     json_t *a = json_array();
@@ -419,6 +423,8 @@ int shard_write_half(const char *path, const struct dataset *d, const struct pre
     transform_scale_clear(&scale);
     return rc;
 }
+
+/* The shards of executors. */
 
 struct executor_input {
     char *bytes; /* (n), then a 0; owned. NULL: none */

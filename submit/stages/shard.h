@@ -1,14 +1,13 @@
-/* shard -- the data package: the shard of each node, as unlinked files, and the warning of samples that are
- * left out.
+/* shard -- the data package: the shard of each node and the test set, as unlinked files, and the warning of
+ * samples that are left out. A worker's shard is a part of the data set, an executor's a part of the bytes of
+ * --data. The tensors of a shard:
  *
- * A worker's shard has the samples of its columns of shared/job/partition.h, column after column: "x" (n,
- * values of a sample; U8, F32 or I32 tokens), "y" (n; I32 labels) or (n, targets; F32), and "lengths"
- * (columns; I32), the number of samples of each column. Metadata "columns" lists the columns: "0-63,128-191".
- * Transforms for the loader are stored in the tensors "scale", "shift", "augment" of runner/loader.h. The
- * test set is a further file.
- *
- * An executor's shard is a part of the bytes of --data: the tensor "input" (bytes + 1; U8), its bytes and a
- * 0. */
+ *   worker    "x" (n, values of a sample; U8, F32 or I32 tokens) and "y" (n; I32 labels) or (n, targets;
+ *             F32): the samples of its columns of shared/job/partition.h, column after column; the
+ *             metadata "columns" lists these: "0-63,128-191"
+ *             "lengths" (columns; I32): the number of samples of each column
+ *             "scale", "shift", "augment": transforms for the loader (runner/loader.h)
+ *   executor  "input" (bytes + 1; U8): the bytes and a 0 */
 #ifndef PSGD_SUBMIT_SHARD_H
 #define PSGD_SUBMIT_SHARD_H
 

@@ -32,6 +32,8 @@ enum { SWEEP_JSON_MAX = 64 << 20, LOG_END = 4096, ARGUMENTS_MAX = 4 * ARGS_MAX }
 
 static const double GRACE_S = 30; /* for the end of a run after a signal: it releases reservations */
 
+/* The options of the sweep and of its runs. */
+
 /* Options of the sweep itself are not passed to its runs. */
 static bool is_of_runs(const struct args_option *t)
 {
@@ -88,6 +90,8 @@ static int check_options(const struct options *o, unsigned verb, struct err *e)
     return 0;
 }
 
+/* The folder of the sweep. */
+
 static int lock_folder(struct sweep *s, struct err *e)
 {
     s->lock = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -108,7 +112,7 @@ static int check_empty(const struct sweep *s, struct err *e)
     if (untrusted_list(&names, &n, s->lock, 1, e) < 0)
         return err_at(e, "%s", s->folder);
     if (n > 0) {
-        err_set(e, ERR_CONFLICT, "%s has other files, as %.200s, and no sweep", s->folder, names[0]);
+        err_set(e, ERR_CONFLICT, "%s is not the folder of a sweep: it contains %.200s", s->folder, names[0]);
         err_hint(e, "Name a folder that is new or empty: -o DIR");
     }
     untrusted_list_free(names, n);
@@ -211,97 +215,37 @@ int sweep_run_folder(char out[PATH_MAX], const struct sweep *s, size_t combinati
     return join_run_path(out, s, "runs", "", combination, repeat, e);
 }
 
-/* The arguments of another job_submit. */
-struct sweep_command {
-    char *words[ARGUMENTS_MAX]; /* ends with NULL */
-    size_t n;
-    bool has_failed; /* no memory */
-};
+/* Results of an earlier command in the same folder. */
 
-static void add_word(struct sweep_command *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void add_word(struct sweep_command *c, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    if (c->n + 1 == ARGUMENTS_MAX || vasprintf(&c->words[c->n], fmt, ap) < 0) {
-        c->has_failed = true;
-        c->words[c->n] = NULL;
-    } else {
-        c->n++;
-    }
-    va_end(ap);
-}
-
-/* Takes ownership of the list. */
-static void add_words(struct sweep_command *c, json_t *list)
-{
-    const json_t *v;
-    size_t i;
-
-    json_array_foreach(list, i, v) add_word(c, "%s", json_string_value(v));
-    json_decref(list);
-}
-
-static void clear_command(struct sweep_command *c)
-{
-    for (size_t i = 0; i < c->n; i++)
-        free(c->words[i]);
-    *c = (struct sweep_command){.n = 0};
-}
-
-/* Sets `c` to the command of a run. A --name among the options of all runs comes later and takes
- * precedence. */
-static void make_command(struct sweep_command *c, const struct sweep *s, size_t combination, size_t repeat,
-                         const char *folder)
-{
-    char name[sizeof s->opt->settings.name];
-
-    sweep_job_name(name, sizeof name, &s->plan, combination, repeat);
-    *c = (struct sweep_command){.n = 0};
-    add_word(c, "%s", s->program);
-    add_word(c, s->opt->simulate ? "simulate" : "submit");
-    add_word(c, "--name=%s", name);
-    if (s->opt->simulate && !s->opt->measured[0]) /* runs differ in their options, not in measured times */
-        add_word(c, "--measured=%s/measured.json", s->folder);
-    add_words(c, json_incref(s->base));
-    for (size_t i = 0; i < s->plan.n_axes; i++)
-        add_word(c, "--set=%s=%s", s->plan.axes[i].key, sweep_value(&s->plan, combination, i));
-    if (s->plan.has_seeds)
-        add_word(c, "--set=seed=%llu", (unsigned long long)(s->plan.first_seed + repeat));
-    add_word(c, "--output=%s", folder);
-}
-
-/* What an earlier attempt left of a run. */
+/* The state of a run in the folder, before this command. */
 struct earlier_run {
     bool is_done;        /* the run has succeeded, and all its results are there */
     bool has_ended;      /* by its run.json, with whatever result */
     char id[JOB_ID_MAX]; /* of a job on agents that may still run, or have more results; "": none */
 };
 
-static void find_earlier(struct earlier_run *l, const struct sweep *s, const char *folder)
+static void find_earlier(struct earlier_run *earlier, const struct sweep *s, const char *folder)
 {
     enum job_state state;
     struct err ignored;
     const char *id, *name;
     struct run r;
 
-    *l = (struct earlier_run){0};
+    *earlier = (struct earlier_run){0};
     if (access(folder, F_OK) < 0)
         return;
     if (run_find(&r, folder, &ignored) < 0) { /* killed, perhaps just after its job had started */
         if (!s->opt->simulate)
-            job_index_in_folder(l->id, folder, &ignored);
+            job_index_in_folder(earlier->id, folder, &ignored);
         return;
     }
     id = json_string_value(json_object_get(r.doc, "id"));
     name = json_string_value(json_object_get(r.doc, "state"));
-    l->has_ended = name && job_state_parse(&state, name) && job_state_is_terminal(state);
-    l->is_done = l->has_ended && state == JOB_SUCCEEDED &&
-                 json_is_true(json_object_get(r.doc, "is_complete"));
-    if (!s->opt->simulate && id && (!l->has_ended || state == JOB_SUCCEEDED))
-        snprintf(l->id, sizeof l->id, "%s", id);
+    earlier->has_ended = name && job_state_parse(&state, name) && job_state_is_terminal(state);
+    earlier->is_done = earlier->has_ended && state == JOB_SUCCEEDED &&
+                       json_is_true(json_object_get(r.doc, "is_complete"));
+    if (!s->opt->simulate && id && (!earlier->has_ended || state == JOB_SUCCEEDED))
+        snprintf(earlier->id, sizeof earlier->id, "%s", id);
     run_clear(&r);
 }
 
@@ -309,12 +253,12 @@ bool sweep_has_succeeded(const struct sweep *s, size_t combination, size_t repea
 {
     char folder[PATH_MAX];
     struct err ignored;
-    struct earlier_run l;
+    struct earlier_run earlier;
 
     if (sweep_run_folder(folder, s, combination, repeat, &ignored) < 0)
         return false;
-    find_earlier(&l, s, folder);
-    return l.is_done;
+    find_earlier(&earlier, s, folder);
+    return earlier.is_done;
 }
 
 /* True if the file of this part of the facts has other bytes now. The file of a codec is its source or its
@@ -388,6 +332,72 @@ int sweep_drop_stale(const struct sweep *s, size_t combination, size_t repeat, s
     return file_remove_tree(folder, e);
 }
 
+/* The command of a run. */
+
+/* The arguments of another job_submit. */
+struct sweep_command {
+    char *words[ARGUMENTS_MAX]; /* ends with NULL */
+    size_t n;
+    bool has_failed; /* no memory */
+};
+
+static void add_word(struct sweep_command *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void add_word(struct sweep_command *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (c->n + 1 == ARGUMENTS_MAX || vasprintf(&c->words[c->n], fmt, ap) < 0) {
+        c->has_failed = true;
+        c->words[c->n] = NULL;
+    } else {
+        c->n++;
+    }
+    va_end(ap);
+}
+
+/* Takes ownership of the list. */
+static void add_words(struct sweep_command *c, json_t *list)
+{
+    const json_t *v;
+    size_t i;
+
+    json_array_foreach(list, i, v) add_word(c, "%s", json_string_value(v));
+    json_decref(list);
+}
+
+static void clear_command(struct sweep_command *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        free(c->words[i]);
+    *c = (struct sweep_command){.n = 0};
+}
+
+/* Sets `c` to the command of a run. A --name among the options of all runs comes later and takes
+ * precedence. */
+static void make_command(struct sweep_command *c, const struct sweep *s, size_t combination, size_t repeat,
+                         const char *folder)
+{
+    char name[sizeof s->opt->settings.name];
+
+    sweep_job_name(name, sizeof name, &s->plan, combination, repeat);
+    *c = (struct sweep_command){.n = 0};
+    add_word(c, "%s", s->program);
+    add_word(c, s->opt->simulate ? "simulate" : "submit");
+    add_word(c, "--name=%s", name);
+    if (s->opt->simulate && !s->opt->measured[0]) /* runs differ in their options, not in measured times */
+        add_word(c, "--measured=%s/measured.json", s->folder);
+    add_words(c, json_incref(s->base));
+    for (size_t i = 0; i < s->plan.n_axes; i++)
+        add_word(c, "--set=%s=%s", s->plan.axes[i].key, sweep_value(&s->plan, combination, i));
+    if (s->plan.has_seeds)
+        add_word(c, "--set=seed=%llu", (unsigned long long)(s->plan.first_seed + repeat));
+    add_word(c, "--output=%s", folder);
+}
+
+/* Checks before the first run. */
+
 /* A check of the options alone. */
 static int check_none(const struct options *o, struct err *e)
 {
@@ -409,22 +419,23 @@ static int check_combination(const struct sweep *s, size_t combination, sweep_ch
     const unsigned verb = s->opt->simulate ? FOR_SIMULATE : FOR_SUBMIT;
     struct options *o = malloc(sizeof *o);
     char folder[PATH_MAX], values[256];
-    struct sweep_command w;
+    struct sweep_command command;
     int rc;
 
     if (!o)
         return err_set(e, ERR_NOMEM, "no memory for the options of a run");
     rc = sweep_run_folder(folder, s, combination, 0, e);
-    make_command(&w, s, combination, 0, rc == 0 ? folder : "");
-    if (rc == 0 && w.has_failed)
+    make_command(&command, s, combination, 0, rc == 0 ? folder : "");
+    if (rc == 0 && command.has_failed)
         rc = err_set(e, ERR_NOMEM, "no memory for the arguments of a run");
-    if (rc == 0 && (options_parse(o, verb, (int)w.n - 1, w.words + 1, e) < 0 || check(o, e) < 0)) {
+    if (rc == 0 &&
+        (options_parse(o, verb, (int)command.n - 1, command.words + 1, e) < 0 || check(o, e) < 0)) {
         sweep_values_text(values, sizeof values, &s->plan, combination);
         rc = values[0]
                  ? err_at(e, "combination %zu of %zu, %s", combination + 1, s->plan.n_combinations, values)
                  : e->code;
     }
-    clear_command(&w);
+    clear_command(&command);
     free(o);
     return rc;
 }
@@ -449,6 +460,8 @@ int sweep_check(const struct sweep *s, sweep_check_job *check, struct err *e)
                  s->plan.n_combinations == 1 ? "" : "s");
     return check_all(s, check, e);
 }
+
+/* Runs, each in a process of its own. */
 
 /* Runs a command to its end; *status: its exit status. The child has its own process group, so that Ctrl-C
  * reaches it once, from here: a second signal would end it before it has released its reservations. */
@@ -513,12 +526,12 @@ static void read_why(char why[SWEEP_WHY], int status, const char *log)
 }
 
 /* Runs the command, and clears it. */
-static int run_command(int *status, struct sweep_command *w, const char *log, struct err *e)
+static int run_command(int *status, struct sweep_command *command, const char *log, struct err *e)
 {
-    int rc = w->has_failed ? err_set(e, ERR_NOMEM, "no memory for the arguments of a run")
-                           : run_child(status, w->words, log, e);
+    int rc = command->has_failed ? err_set(e, ERR_NOMEM, "no memory for the arguments of a run")
+                                 : run_child(status, command->words, log, e);
 
-    clear_command(w);
+    clear_command(command);
     return rc;
 }
 
@@ -526,26 +539,26 @@ static int run_command(int *status, struct sweep_command *w, const char *log, st
 static int run_anew(int *status, const struct sweep *s, size_t combination, size_t repeat, const char *folder,
                     const char *log, struct err *e)
 {
-    struct sweep_command w;
+    struct sweep_command command;
 
     if (file_remove_tree(folder, e) < 0)
         return e->code;
-    make_command(&w, s, combination, repeat, folder);
-    return run_command(status, &w, log, e);
+    make_command(&command, s, combination, repeat, folder);
+    return run_command(status, &command, log, e);
 }
 
 /* Waits for the job of an earlier attempt that may still run on agents. */
 static int await_earlier(int *status, const struct sweep *s, const char *id, const char *folder,
                          const char *log, struct err *e)
 {
-    struct sweep_command w = {.n = 0};
+    struct sweep_command command = {.n = 0};
 
-    add_word(&w, "%s", s->program);
-    add_word(&w, "wait");
-    add_word(&w, "%s", id);
-    add_words(&w, list_options(s->opt, FOR_WAIT));
-    add_word(&w, "--output=%s", folder);
-    return run_command(status, &w, log, e);
+    add_word(&command, "%s", s->program);
+    add_word(&command, "wait");
+    add_word(&command, "%s", id);
+    add_words(&command, list_options(s->opt, FOR_WAIT));
+    add_word(&command, "--output=%s", folder);
+    return run_command(status, &command, log, e);
 }
 
 /* True if the log says that no agent has the job, or that it is not in the list of jobs. */
@@ -561,7 +574,7 @@ int sweep_run(enum sweep_state *state, char why[SWEEP_WHY], const struct sweep *
               size_t repeat, struct err *e)
 {
     char folder[PATH_MAX], log[PATH_MAX];
-    struct earlier_run left;
+    struct earlier_run earlier;
     int status = 0;
 
     *state = SWEEP_SUCCEEDED;
@@ -569,20 +582,20 @@ int sweep_run(enum sweep_state *state, char why[SWEEP_WHY], const struct sweep *
     if (sweep_run_folder(folder, s, combination, repeat, e) < 0 ||
         join_run_path(log, s, "logs", ".log", combination, repeat, e) < 0)
         return e->code;
-    find_earlier(&left, s, folder);
-    if (left.id[0] && !left.is_done) {
-        if (await_earlier(&status, s, left.id, folder, log, e) < 0)
+    find_earlier(&earlier, s, folder);
+    if (earlier.id[0] && !earlier.is_done) {
+        if (await_earlier(&status, s, earlier.id, folder, log, e) < 0)
             return e->code;
-        find_earlier(&left, s, folder);
-        if (left.has_ended || is_unknown(log))
-            left.id[0] = '\0';
+        find_earlier(&earlier, s, folder);
+        if (earlier.has_ended || is_unknown(log))
+            earlier.id[0] = '\0';
     }
-    if (!left.is_done && !left.id[0]) {
+    if (!earlier.is_done && !earlier.id[0]) {
         if (run_anew(&status, s, combination, repeat, folder, log, e) < 0)
             return e->code;
-        find_earlier(&left, s, folder);
+        find_earlier(&earlier, s, folder);
     }
-    if (!left.is_done) {
+    if (!earlier.is_done) {
         *state = SWEEP_FAILED;
         read_why(why, status, log);
     }

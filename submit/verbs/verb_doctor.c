@@ -52,10 +52,10 @@ static void check_own_compiler(struct probed_host *p)
     cc = cc && cc[0] ? cc : "cc";
     compile_version(version, sizeof version, cc);
     if (version[0])
-        probed_host_note(p, LEVEL_OK, "codecs", NULL, "codecs that are written here are compiled by %s",
+        probed_host_note(p, FINDING_OK, "codecs", NULL, "codecs that are written here are compiled by %s",
                          version);
     else
-        probed_host_note(p, LEVEL_WARNING, "codecs", "Install gcc or clang, or set CC.",
+        probed_host_note(p, FINDING_WARNING, "codecs", "Install gcc or clang, or set CC.",
                          "%s does not run, so a codec that is a .c file cannot be submitted from here", cc);
 }
 
@@ -324,16 +324,17 @@ static json_t *findings_json(const struct probed_host *p)
     for (size_t i = 0; i < p->n_findings; i++) {
         const struct finding *f = &p->findings[i];
 
-        json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:o?}", "check", f->check, "level",
-                                              level_name(f->level), "text", json_text(f->text, SIZE_MAX),
-                                              "fix", f->fix[0] ? json_text(f->fix, SIZE_MAX) : NULL));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:o, s:o?}", "check", f->check, "level",
+                                        finding_level_name(f->level), "text", json_text(f->text, SIZE_MAX),
+                                        "fix", f->fix[0] ? json_text(f->fix, SIZE_MAX) : NULL));
     }
     return list;
 }
 
 static json_t *host_json(const struct probed_host *p)
 {
-    json_t *o = json_pack("{s:s, s:o}", "level", level_name(probed_host_level(p)), "findings",
+    json_t *o = json_pack("{s:s, s:o}", "level", finding_level_name(probed_host_level(p)), "findings",
                           findings_json(p));
 
     if (p->is_here)
@@ -368,7 +369,7 @@ static void print_heading(const struct probed_host *p)
     static const char *const usable[] = {"can be used", "can be used", "cannot be used"};
 
     if (p->is_here)
-        text_print("this machine: %s\n", level_name(probed_host_level(p)));
+        text_print("this machine: %s\n", finding_level_name(probed_host_level(p)));
     else
         text_print("node(%d)%s %s: %s\n", p->node.at.node, strcmp(p->role, "spare") == 0 ? ", a spare," : "",
                    p->node.at.address, usable[probed_host_level(p)]);
@@ -377,7 +378,7 @@ static void print_heading(const struct probed_host *p)
 /* True if the finding is ok and has the text of this machine's, which is printed first. */
 static bool is_as_here(const struct finding *f, const struct probed_host *here)
 {
-    if (f->level != LEVEL_OK)
+    if (f->level != FINDING_OK)
         return false;
     for (size_t i = 0; i < here->n_findings; i++)
         if (strcmp(f->check, here->findings[i].check) == 0)
@@ -393,7 +394,7 @@ static void print_host(const struct probed_host *p, const struct probed_host *he
     for (size_t i = 0; i < p->n_findings; i++) {
         const struct finding *f = &p->findings[i];
 
-        if (only_bad && f->level == LEVEL_OK)
+        if (only_bad && f->level == FINDING_OK)
             continue;
         if (!p->is_here && is_as_here(f, here)) {
             size_t len = strlen(same);
@@ -401,12 +402,13 @@ static void print_host(const struct probed_host *p, const struct probed_host *he
             snprintf(same + len, sizeof same - len, "%s%s", len ? ", " : "", f->check);
             continue;
         }
-        text_print("  %-8s %-14s %s%s\n", level_name(f->level), f->check, f->text, text_stop(f->text));
+        text_print("  %-8s %-14s %s%s\n", finding_level_name(f->level), f->check, f->text,
+                   text_stop(f->text));
         if (f->fix[0])
             text_print("  %-8s %-14s to do: %s\n", "", "", f->fix);
     }
     if (same[0])
-        text_print("  %-8s %-14s %s.\n", level_name(LEVEL_OK), "as here", same);
+        text_print("  %-8s %-14s %s.\n", finding_level_name(FINDING_OK), "as here", same);
 }
 
 static void print_all(const struct doctor *d, bool only_bad)

@@ -24,8 +24,7 @@
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"
 
-enum { CLASSIC_COLUMNS = 8, CLASSIC_NAME = 256, CLASSIC_CELL = 32 };
-enum { COPY_MAX = INT_MAX };
+enum { CLASSIC_COLUMNS = 8, CLASSIC_NAME = 256, CLASSIC_CELL = 32, COPY_MAX = INT_MAX };
 
 /* Names of files and parts of lines. In them stand for values: {n} the number of workers, {r} the redundancy,
  * {id} the node, {epoch}, {name} of the job, {codec} a letter for each dense layer, {time} and {date} of the
@@ -82,13 +81,7 @@ static const struct style *find_style(const char *name)
     return NULL;
 }
 
-int classic_prepare(const struct submission *s, struct err *e)
-{
-    if (!find_style(s->csv_style) || access(".", W_OK | X_OK) == 0)
-        return 0;
-    err_errno(e, ERR_IO, "--csv-style %s: the current folder", s->csv_style);
-    return err_hint(e, "Parallel-SGD's files are written there; run job_submit in another folder.");
-}
+/* What Parallel-SGD prints. */
 
 /* The options that Parallel-SGD prints at the start of a job, in its words and order. */
 static const struct {
@@ -128,6 +121,8 @@ void classic_echo(const struct options *o)
         console_info("\t --%s <%s %s>", name, echoed[i].words, value[0] ? value : "null");
     }
 }
+
+/* Names of files, and the values in them. */
 
 /* A job's files while they are written. The rows of a CSV file of the results are grouped by node; a job of
  * several attempts has several groups of a node, of which the later ones are appended. All files get their
@@ -244,6 +239,8 @@ static void fill_form(char out[CLASSIC_NAME], const char *form, const struct cla
     out[n < CLASSIC_NAME ? n : CLASSIC_NAME - 1] = '\0';
 }
 
+/* CSV files. */
+
 /* Makes c->f the node's file of this form. *is_new: it is empty. ERR_IO. */
 static int choose_file(struct classic *c, bool *is_new, const char *form, int node, struct err *e)
 {
@@ -316,6 +313,8 @@ static int write_csv(struct classic *c, const struct csv *csv, struct err *e)
     return 0;
 }
 
+/* Copies: models, and the log of job_submit. */
+
 /* Copies a file of the results, if it is there. */
 static int copy_file(const struct classic *c, const char *from, const char *form, int node, double wall,
                      struct err *e)
@@ -365,6 +364,8 @@ static int write_models(const struct classic *c, struct err *e)
     }
     return 0;
 }
+
+/* Training logs. */
 
 /* Parallel-SGD's check list of a node before training: the name of each item, and its place in run.json. */
 static const struct {
@@ -568,6 +569,16 @@ static int write_logs(struct classic *c, struct err *e)
     free(all.rows);
     free(all.next);
     return rc;
+}
+
+/* All files of a job. */
+
+int classic_prepare(const struct submission *s, struct err *e)
+{
+    if (!find_style(s->csv_style) || access(".", W_OK | X_OK) == 0)
+        return 0;
+    err_errno(e, ERR_IO, "--csv-style %s: the current folder", s->csv_style);
+    return err_hint(e, "Parallel-SGD's files are written there; run job_submit in another folder.");
 }
 
 static int write_all(struct classic *c, struct err *e)

@@ -40,7 +40,7 @@ static const struct finding *found(const struct probed_host *p, const char *chec
         assert_non_null(f_);                                                                                 \
         assert_int_equal(f_->level, of_level);                                                               \
         assert_non_null(strstr(f_->text, part));                                                             \
-        assert_true((f_->fix[0] != 0) == (f_->level != LEVEL_OK));                                           \
+        assert_true((f_->fix[0] != 0) == (f_->level != FINDING_OK));                                         \
     } while (0)
 
 TEST(an_agent_that_reports_little_can_be_used_and_gets_one_warning)
@@ -48,8 +48,8 @@ TEST(an_agent_that_reports_little_can_be_used_and_gets_one_warning)
     struct probed_host p = examined("", NULL);
 
     assert_int_equal(p.code, 0);
-    assert_int_equal(probed_host_level(&p), LEVEL_WARNING);
-    ASSERT_FOUND(&p, "age", LEVEL_WARNING, "reports nothing about its machine");
+    assert_int_equal(probed_host_level(&p), FINDING_WARNING);
+    ASSERT_FOUND(&p, "age", FINDING_WARNING, "reports nothing about its machine");
     assert_null(found(&p, "memory"));
     assert_null(found(&p, "disk"));
 }
@@ -63,9 +63,9 @@ TEST(other_kernels_are_a_warning_and_another_number_of_threads_is_none)
     struct probed_host c = examined(
         ",\"runner\":{\"engine\":\"OpenBLAS 0.3.21 (Haswell kernels), 1 thread\"}", &a);
 
-    ASSERT_FOUND(&a, "kernels", LEVEL_OK, "Zen kernels");
-    ASSERT_FOUND(&b, "kernels", LEVEL_OK, "Zen kernels");
-    ASSERT_FOUND(&c, "kernels", LEVEL_WARNING, "their last bits differ");
+    ASSERT_FOUND(&a, "kernels", FINDING_OK, "Zen kernels");
+    ASSERT_FOUND(&b, "kernels", FINDING_OK, "Zen kernels");
+    ASSERT_FOUND(&c, "kernels", FINDING_WARNING, "their last bits differ");
     assert_int_equal(c.code, 0);
 }
 
@@ -76,9 +76,9 @@ TEST(versions_with_which_no_job_can_run_are_errors)
     struct probed_host abi = examined(",\"runner\":{\"codec_abi\":1}", &a);
     struct probed_host dead = examined(",\"runner\":{\"error\":\"job_runner does not start\"}", &a);
 
-    ASSERT_FOUND(&frames, "version", LEVEL_ERROR, "so they cannot connect");
-    ASSERT_FOUND(&abi, "version", LEVEL_ERROR, "this job_submit makes codecs of ABI");
-    ASSERT_FOUND(&dead, "runner", LEVEL_ERROR, "does not start");
+    ASSERT_FOUND(&frames, "version", FINDING_ERROR, "so they cannot connect");
+    ASSERT_FOUND(&abi, "version", FINDING_ERROR, "this job_submit makes codecs of ABI");
+    ASSERT_FOUND(&dead, "runner", FINDING_ERROR, "does not start");
     assert_int_equal(frames.code, ERR_REFUSED);
     assert_int_equal(abi.code, ERR_REFUSED);
     assert_int_equal(dead.code, ERR_REFUSED);
@@ -95,15 +95,15 @@ TEST(limits_of_the_kernel_are_warnings_with_the_command_that_raises_them)
         "\"has_compiler\":0}",
         NULL);
 
-    ASSERT_FOUND(&p, "files", LEVEL_WARNING, "256 open files");
-    ASSERT_FOUND(&p, "processes", LEVEL_OK, "no limit of processes");
-    ASSERT_FOUND(&p, "inotify", LEVEL_WARNING, "8 inotify instances");
-    ASSERT_FOUND(&p, "pipes", LEVEL_OK, "no limit");
-    ASSERT_FOUND(&p, "backlog", LEVEL_WARNING, "5 connections");
-    ASSERT_FOUND(&p, "overcommit", LEVEL_WARNING, "may not be reserved");
-    ASSERT_FOUND(&p, "shared memory", LEVEL_WARNING, "use TCP");
-    ASSERT_FOUND(&p, "compiler", LEVEL_WARNING, "no cc");
-    ASSERT_FOUND(&p, "memory", LEVEL_OK, "4 processors");
+    ASSERT_FOUND(&p, "files", FINDING_WARNING, "256 open files");
+    ASSERT_FOUND(&p, "processes", FINDING_OK, "no limit of processes");
+    ASSERT_FOUND(&p, "inotify", FINDING_WARNING, "8 inotify instances");
+    ASSERT_FOUND(&p, "pipes", FINDING_OK, "no limit");
+    ASSERT_FOUND(&p, "backlog", FINDING_WARNING, "5 connections");
+    ASSERT_FOUND(&p, "overcommit", FINDING_WARNING, "may not be reserved");
+    ASSERT_FOUND(&p, "shared memory", FINDING_WARNING, "use TCP");
+    ASSERT_FOUND(&p, "compiler", FINDING_WARNING, "no cc");
+    ASSERT_FOUND(&p, "memory", FINDING_OK, "4 processors");
     assert_non_null(strstr(found(&p, "inotify")->fix, "sysctl -w fs.inotify.max_user_instances"));
     assert_int_equal(p.code, 0);
 }
@@ -113,24 +113,24 @@ TEST(a_node_that_listens_where_no_other_machine_reaches_it_is_an_error)
     struct probed_host p = examined(",\"data_host\":\"127.0.0.1\",\"disk_free_bytes\":1000,\"slots_free\":0",
                                     NULL);
 
-    ASSERT_FOUND(&p, "data plane", LEVEL_ERROR, "listen at 127.0.0.1, and others connect to 192.0.2.7");
-    ASSERT_FOUND(&p, "disk", LEVEL_ERROR, "are left");
-    ASSERT_FOUND(&p, "slot", LEVEL_WARNING, "runs another job");
+    ASSERT_FOUND(&p, "data plane", FINDING_ERROR, "listen at 127.0.0.1, and others connect to 192.0.2.7");
+    ASSERT_FOUND(&p, "disk", FINDING_ERROR, "are left");
+    ASSERT_FOUND(&p, "slot", FINDING_WARNING, "runs another job");
 }
 
 TEST(the_addresses_of_a_name_are_compared_with_the_one_where_nodes_listen)
 {
     static const struct {
         const char *data_host, *name, *text;
-        enum level level;
+        enum finding_level level;
     } cases[] = {
-        {"127.0.0.1", "127.0.0.1", "others connect to 127.0.0.1", LEVEL_OK},
-        {"127.0.0.1", "127.0.0.2", "connect to 127.0.0.2, where they do not listen", LEVEL_ERROR},
-        {"::1", "127.0.0.1", "where they do not listen", LEVEL_ERROR},
-        {"0.0.0.0", "192.0.2.7", "others connect to 192.0.2.7", LEVEL_OK},
-        {"0.0.0.0", "2001:db8::7", "where they do not listen", LEVEL_WARNING},
-        {"::", "192.0.2.7", "others connect to 192.0.2.7", LEVEL_OK},
-        {"10.0.0.3", "192.0.2.7", "where they do not listen", LEVEL_WARNING}, /* address translation */
+        {"127.0.0.1", "127.0.0.1", "others connect to 127.0.0.1", FINDING_OK},
+        {"127.0.0.1", "127.0.0.2", "connect to 127.0.0.2, where they do not listen", FINDING_ERROR},
+        {"::1", "127.0.0.1", "where they do not listen", FINDING_ERROR},
+        {"0.0.0.0", "192.0.2.7", "others connect to 192.0.2.7", FINDING_OK},
+        {"0.0.0.0", "2001:db8::7", "where they do not listen", FINDING_WARNING},
+        {"::", "192.0.2.7", "others connect to 192.0.2.7", FINDING_OK},
+        {"10.0.0.3", "192.0.2.7", "where they do not listen", FINDING_WARNING}, /* address translation */
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {

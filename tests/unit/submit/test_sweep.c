@@ -24,7 +24,7 @@ TEST(a_folder_with_other_files_is_refused_and_left_as_it_is)
     assert_int_equal(mkdir(path, 0700), 0);
     assert_ok(sweep_open(&s, &e));
     assert_int_equal(sweep_begin(&s, &e), ERR_CONFLICT);
-    assert_error_has("has other files, as runs, and no sweep");
+    assert_error_has("is not the folder of a sweep: it contains runs");
     sweep_close(&s);
     assert_int_equal(rmdir(path), 0);
     assert_ok(file_join(path, sizeof path, folder, "sweep.json.tmp.99999999",
