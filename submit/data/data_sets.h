@@ -60,8 +60,8 @@ void dataset_take_alias(char *name, size_t size);
 #define DATA_SET_NAMES                            DATA_SETS(DATA_SET_NAME)
 
 /* `arg` is the text after the colon of "NAME:ARG", or NULL; `path` the file or folder of the set; `use` as in
- * dataset_open_as(), which then calls preprocessing_apply(). So a reader itself applies the record only to
- * the words of texts and the columns of tables, which the numbers in *d do not show. On failure *d is
+ * dataset_open_as(). Of the record NAME_open() applies only what *d does not show, the words of texts and the
+ * columns of tables; dataset_open_as() then applies the rest by preprocessing_apply(). On failure *d is
  * empty. */
 #define SET(name, is_drawn, has_groups)                                                                      \
     int name##_open(struct dataset *d, const char *arg, const char *path, const struct data_use *use,        \

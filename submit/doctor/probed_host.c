@@ -160,7 +160,7 @@ static enum finding_level check_reached(const struct probed_host *p, const struc
     (void)first;
     if (p->is_here)
         return FINDING_OK;
-    snprintf(text, size, "it has answered in %.1f ms, the connection included", p->connect_s * 1e3);
+    snprintf(text, size, "it answered in %.1f ms, including the connection", p->connect_s * 1e3);
     if (!isnan(p->round_trip_s))
         snprintf(text + strlen(text), size - strlen(text), "; a round trip takes %.1f ms",
                  p->round_trip_s * 1e3);
@@ -361,7 +361,7 @@ static enum finding_level check_data_plane(const struct probed_host *p, const st
     list_addresses(text, size, &found, host);
     if (accepts_at(p->data_host, &found))
         return FINDING_OK;
-    snprintf(text + strlen(text), size - strlen(text), ", where they do not listen");
+    snprintf(text + strlen(text), size - strlen(text), ", where its nodes do not listen");
     return is_local ? FINDING_ERROR : FINDING_WARNING;
 }
 
@@ -477,7 +477,8 @@ static enum finding_level check_shared_memory(const struct probed_host *p, const
     return can ? FINDING_OK : FINDING_WARNING;
 }
 
-/* With 2 an allocation may fail although memory is free, because BLAS reserves more than it uses. */
+/* vm.overcommit_memory=2: an allocation may fail although memory is free, because BLAS reserves more than it
+ * uses. */
 static enum finding_level check_overcommit(const struct probed_host *p, const struct probed_host *first,
                                            char *text, size_t size)
 {
@@ -498,7 +499,7 @@ static enum finding_level check_compiler(const struct probed_host *p, const stru
 
     (void)first;
     snprintf(text, size,
-             has ? "codecs that come as source are compiled by cc"
+             has ? "codecs sent as source are compiled with cc"
                  : "there is no cc: a codec must come as an object for this kind of machine");
     return has ? FINDING_OK : FINDING_WARNING;
 }

@@ -110,11 +110,11 @@ static struct args_option table[] = {
      "aggregate function of a rule that combines: mean|median|trimmed:F|krum:F|geomedian; all "
      "but the mean tolerate faulty workers (F: how many)"},
     {"overlap", "", SETTING(overlap), FOR_JOB, JOB, "N",
-     "exchanges by which the result of a rule that combines is applied late, 0 or 1: with 1, workers compute "
-     "while vectors are summed; auto: the rule's own value, 0 except for doublebuffer"},
+     "1: apply the result of a rule that combines one exchange late, so that workers compute while vectors "
+     "are summed; 0: at once; auto: the rule's own value, 0 except for doublebuffer"},
     {"participate", "", SETTING(participate), FOR_JOB, JOB, "SHARE",
-     "share of the workers, drawn for each round, that compute and contribute; the others wait for the "
-     "result"},
+     "fraction of the workers, drawn at random for each round, that compute and contribute; the others wait "
+     "for the result"},
     {"allreduce", "", SETTING(allreduce), FOR_JOB, JOB, NULL,
      "how vectors are summed over all workers; auto: by their length and the number of workers"},
     {"record-every", "", SETTING(record_every), FOR_JOB, JOB, "N", "steps per row of train.csv"},
@@ -124,8 +124,8 @@ static struct args_option table[] = {
      "end when the accuracy of an evaluation on the test set, the mean over the workers, is X or more; 0: "
      "never"},
     {"patience", "", SETTING(patience), FOR_JOB, JOB, "K",
-     "end when the results on the test set do not improve, as in platoon: at the bad evaluation number K + 1 "
-     "since the best one (docs/training.md); 0: never"},
+     "end after more than K bad evaluations on the test set since the best one, counted as by platoon "
+     "(docs/training.md); 0: never"},
     {"round-timeout", "", SETTING(round_timeout_s), FOR_JOB | FOR_RUN, JOB, "S",
      "seconds that a node waits for a contribution to a round or for a message; a call of the codec, or an "
      "executor between two calls of its host, may take three quarters of that"},
@@ -247,7 +247,8 @@ static struct args_option table[] = {
     {"network-bandwidth", "", ARGS_NUMBER, AT(bandwidth_mbps), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE,
      "MBIT", "network bandwidth in Mbit/s, for the estimate of shipping time", .min = 1e-3, .max = 1e9},
     {"timeout", "", ARGS_NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_SIMULATE,
-     WHERE, "S", "stop waiting after S seconds (status 5); 0: never", .min = 0, .max = 1e9},
+     WHERE, "S", "end this command after S seconds (status 5); a job that has started continues; 0: never",
+     .min = 0, .max = 1e9},
     {"detach", "", ARGS_FLAG, AT(detach), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, NULL,
      "return once the job has started; its id is printed, with --json in an object"},
     {"retrieve|retrieve_data", "", ARGS_FLAG, AT(retrieve), FOR_SUBMIT, WHERE, NULL,

@@ -411,8 +411,9 @@ int collect_events(struct collection *c, const struct artifact *a, struct err *e
         const struct node_files *got = &c->got[i];
 
         if (got->bytes && !event_log_add(&all, got->node->at.node, got->bytes, got->len))
-            console_info("node(%d): %s does not contain all its events: those of all nodes exceed %d MiB.",
-                         got->node->at.node, a->name, EVENT_LOG_MAX >> 20);
+            console_info(
+                "node(%d): %s lacks some events of this node: together the nodes' events exceed %d MiB.",
+                got->node->at.node, a->name, EVENT_LOG_MAX >> 20);
     }
     rc = results_create(c->s, a->name, &fd, e);
     if (rc == 0 && (rc = event_log_write(&all, fd, path, e)) < 0)
@@ -544,7 +545,7 @@ int collect_check_model(const struct collection *c, const struct node_files *got
         return rc;
     job = tensor_file_meta(&f, "job_id");
     if (!job || strcmp(job, c->s->id) != 0)
-        rc = err_set(e, ERR_PROTOCOL, "it is the model of another job");
+        rc = err_set(e, ERR_PROTOCOL, "the file is not the model of this job");
     else if (c->model)
         rc = weights_check_shapes(&f, "", c->model, e);
     tensor_file_close(&f);
@@ -578,8 +579,8 @@ static bool sum_trained(char hex[SHA256_HEX], const struct model_spec *m, const 
 }
 
 /* Compares the SHA-256 of the weights that workers reported with the fetched final model: that of the node
- * that delivered it, and those of nodes whose agents list a file with the same bytes. A different one is
- * replaced by the model's, and the node has a false sum. */
+ * that delivered it, and those of nodes whose agents list a file with the same bytes. A wrong one is
+ * replaced by the model's own, and the node is marked with has_false_sum. */
 static void check_reported_sums(struct collection *c, const struct node_files *got)
 {
     const struct job_node *shown = got->node;

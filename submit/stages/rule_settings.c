@@ -68,8 +68,8 @@ enum {
     LATE = 4      /* checked once servers and path are chosen */
 };
 
-/* A line for each option and what it needs. An option without a line has an effect under every rule, or is
- * refused where its value is checked (paths: shared/plugin/combine_path.h; options of servers: stage_read.c).
+/* A line for each option and what it needs. Options not listed here always have an effect, or are refused
+ * elsewhere (paths: shared/plugin/combine_path.h; options of servers: stage_read.c).
  * Only options that were given count: on the command line, or in the run.json that a job is made from if they
  * differ from the default; not those that a preset stands for (presets.h). */
 static const struct effect {
@@ -79,8 +79,8 @@ static const struct effect {
     unsigned how;
 } effects[] = {
     {AT(settings.local_steps), has_no_local_steps,
-     "exchanges in each step, or when it decides to; rules with local steps, such as fedavg, exchange "
-     "weights",
+     "exchanges in each step, or itself decides when; the option is for rules that exchange weights after "
+     "local steps, such as fedavg",
      OF_CODEC | OF_RULE},
     {AT(settings.allreduce), sums_by_no_collective,
      "sums no vectors over all workers here, which path allreduce or tree does", OF_CODEC | LATE},

@@ -7,8 +7,8 @@
 #include "submit/job/submission.h"
 
 /* Records that the agent did not answer, with the error `why`; silence_look then retries. is_reported:
- * print the message now. A stream that merely broke is first reopened without a message, and the error
- * reported is that of the failed retry. */
+ * print the message now. A broken stream is first reopened without a message; if that fails, the message
+ * has the error of the second attempt. */
 void silence_begin(struct submission *s, struct job_node *n, const struct err *why, bool is_reported);
 
 /* Call often; does not block. n->silent_since > 0 while the agent is silent. If a stream ends without the

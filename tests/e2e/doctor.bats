@@ -38,7 +38,7 @@ PYTHON
     "$SUBMIT" doctor --json >doctor.json
     [ "$(jq '.data.nodes | length' doctor.json)" -eq 2 ]
     [ "$(n_errors)" -eq 0 ]
-    [[ "$(finding 0 reached)" == "ok: it has answered in "*" a round trip takes "* ]]
+    [[ "$(finding 0 reached)" == "ok: it answered in "*" a round trip takes "* ]]
     [[ "$(finding 1 kernels)" == "ok: it computes with OpenBLAS"* ]]
     [[ "$(finding 1 version)" == "ok: psgd "*", codecs of ABI "*", frames of version "* ]]
     [[ "$(finding 0 disk)" == *" are left for packages and results" ]]
@@ -190,7 +190,7 @@ start_tls_agent() {
     tail -n 1 <<<"$output" >doctor.json
     cat doctor.json
     [ "$status" -ne 0 ]
-    [[ "$(finding 0 'data plane')" == "error: its nodes listen at 127.0.0.1, and others connect to 192.0.2.1, where they do not listen" ]]
+    [[ "$(finding 0 'data plane')" == "error: its nodes listen at 127.0.0.1, and others connect to 192.0.2.1, where its nodes do not listen" ]]
 }
 
 @test "of a name with two addresses the one that answers is used, by doctor and by a job with a server" {
@@ -209,5 +209,5 @@ start_tls_agent() {
     jq '.nodes = {(.PS): {advertise: "ip6-localhost"}}' worker.json >six.json
     run "${NAMED[@]}" "$SUBMIT" doctor --workers six.json
     [ "$status" -eq 4 ]
-    [[ "$output" == *"others connect to ip6-localhost (::1), where they do not listen"* ]]
+    [[ "$output" == *"others connect to ip6-localhost (::1), where its nodes do not listen"* ]]
 }

@@ -221,7 +221,7 @@ TEST(a_lost_worker_takes_at_most_the_mini_batch_it_has_and_the_one_it_has_reques
     }
 }
 
-TEST(a_worker_that_sends_a_wrong_order_is_lost_where_the_job_goes_on)
+TEST(with_on_node_loss_continue_the_sender_of_a_wrong_feed_message_is_lost)
 {
     struct err e = {0};
     struct cluster c;
@@ -251,7 +251,7 @@ int main(void)
         cmocka_unit_test(an_order_that_a_correct_node_never_sends_is_refused),
         cmocka_unit_test(an_answer_counts_once_and_nothing_comes_after_the_last),
         cmocka_unit_test(a_lost_worker_takes_at_most_the_mini_batch_it_has_and_the_one_it_has_requested),
-        cmocka_unit_test(a_worker_that_sends_a_wrong_order_is_lost_where_the_job_goes_on),
+        cmocka_unit_test(with_on_node_loss_continue_the_sender_of_a_wrong_feed_message_is_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

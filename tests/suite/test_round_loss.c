@@ -409,11 +409,11 @@ static void cut_a_pair(struct rng *rng)
 /* One random order. Rare choices, a death and the loss of messages, stay rare. */
 static void run_random_order(uint64_t seed)
 {
-    char order[32];
+    char order[48];
     struct rng rng;
     choices open;
 
-    snprintf(order, sizeof order, "by lot %llu", (unsigned long long)seed);
+    snprintf(order, sizeof order, "random order, seed %llu", (unsigned long long)seed);
     rng_init(&rng, seed, 1, 1);
     world_open();
     while ((open = open_choices()) != 0) {

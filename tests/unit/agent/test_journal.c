@@ -296,7 +296,7 @@ static void every_line_damaged(void)
     free(text);
 }
 
-TEST(whichever_line_is_damaged_the_others_count_and_an_ended_job_stays_ended)
+TEST(one_damaged_line_loses_no_other_and_never_revives_an_ended_job)
 {
     in_folder(every_line_damaged);
 }
@@ -554,7 +554,7 @@ int main(void)
         cmocka_unit_test(every_truncated_journal_is_recovered_as_a_prefix),
         cmocka_unit_test(a_journal_continues_after_a_torn_end),
         cmocka_unit_test(a_damaged_line_is_left_out_and_the_file_as_it_was_is_kept),
-        cmocka_unit_test(whichever_line_is_damaged_the_others_count_and_an_ended_job_stays_ended),
+        cmocka_unit_test(one_damaged_line_loses_no_other_and_never_revives_an_ended_job),
         cmocka_unit_test(every_package_is_restored_from_the_journal),
         cmocka_unit_test(a_reader_can_start_after_any_event),
         cmocka_unit_test(notes_of_any_length_are_skipped),

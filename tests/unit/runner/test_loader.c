@@ -139,7 +139,7 @@ TEST(a_shard_of_a_given_size_is_extracted_from_its_file)
     free(m);
 }
 
-TEST(every_epoch_visits_samples_of_a_shard_once_and_leaves_others_out_than_the_last)
+TEST(an_epoch_visits_a_sample_at_most_once_and_leaves_out_others_than_the_epoch_before)
 {
     struct partition p;
     struct blocks b;
@@ -475,7 +475,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_shard_of_a_given_size_is_extracted_from_its_file, make, clean),
         cmocka_unit_test_setup_teardown(
-            every_epoch_visits_samples_of_a_shard_once_and_leaves_others_out_than_the_last, make, clean),
+            an_epoch_visits_a_sample_at_most_once_and_leaves_out_others_than_the_epoch_before, make, clean),
         cmocka_unit_test_setup_teardown(a_shard_of_another_node_is_refused, make, clean),
         cmocka_unit_test_setup_teardown(labels_in_one_split_and_targets_in_the_other_are_refused, make,
                                         clean),

@@ -125,12 +125,12 @@ TEST(the_addresses_of_a_name_are_compared_with_the_one_where_nodes_listen)
         enum finding_level level;
     } cases[] = {
         {"127.0.0.1", "127.0.0.1", "others connect to 127.0.0.1", FINDING_OK},
-        {"127.0.0.1", "127.0.0.2", "connect to 127.0.0.2, where they do not listen", FINDING_ERROR},
-        {"::1", "127.0.0.1", "where they do not listen", FINDING_ERROR},
+        {"127.0.0.1", "127.0.0.2", "connect to 127.0.0.2, where its nodes do not listen", FINDING_ERROR},
+        {"::1", "127.0.0.1", "where its nodes do not listen", FINDING_ERROR},
         {"0.0.0.0", "192.0.2.7", "others connect to 192.0.2.7", FINDING_OK},
-        {"0.0.0.0", "2001:db8::7", "where they do not listen", FINDING_WARNING},
+        {"0.0.0.0", "2001:db8::7", "where its nodes do not listen", FINDING_WARNING},
         {"::", "192.0.2.7", "others connect to 192.0.2.7", FINDING_OK},
-        {"10.0.0.3", "192.0.2.7", "where they do not listen", FINDING_WARNING}, /* address translation */
+        {"10.0.0.3", "192.0.2.7", "where its nodes do not listen", FINDING_WARNING}, /* address translation */
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
