@@ -387,9 +387,12 @@ CLANG_FORMAT = $(firstword $(shell for f in clang-format-14 clang-format; do $$f
 format: ## format all C files by clang-format 14
 	$(Q)$(or $(CLANG_FORMAT),$(error the source is formatted by clang-format 14, which is not installed)) -i $(C_FILES)
 
-# clang-format does not wrap comments, so their length is checked here.
+# clang-format does not wrap comments, so their length is checked here, and that it has not broken a declaration between type and
+# name to make room for a comment behind it.
 format-check:
 	$(Q)awk 'length > 110 { print FILENAME ":" FNR ": beyond column 110"; long = 1 } END { exit long }' $(C_FILES)
+	$(Q)awk '/^ +((const|struct|enum|unsigned|static) )*(struct [a-z0-9_]+|enum [a-z0-9_]+|[a-z0-9_]+_t|atomic_[a-z]+|bool|char|int|double|float)( ?[*]+)?$$/ \
+		{ print FILENAME ":" FNR ": the comment of this declaration belongs above it"; torn = 1 } END { exit torn }' $(C_FILES)
 	$(Q)$(if $(CLANG_FORMAT),$(CLANG_FORMAT) --dry-run -Werror $(C_FILES),echo 'skipped: clang-format 14 is not installed')
 
 check-scripts: ## check all scripts by shellcheck, and that no line of a bats script has two assertions

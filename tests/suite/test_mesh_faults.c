@@ -16,8 +16,8 @@ struct traffic_end {
     struct mesh *m;
     int to;
     atomic_int *may_stop; /* no end stops before `n_least` are sent */
-    atomic_int
-        *n_ready; /* number of ends that have received everything; until both have, both keep polling */
+    /* The number of ends that have received everything; until both have, both keep polling. */
+    atomic_int *n_ready;
     uint64_t n_least, n_sent, n_received, n_promised;
     uint64_t ahead; /* maximum of sent minus received messages */
     double deadline;
