@@ -326,7 +326,6 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
     if (share_memory(n, spec.transport, e) < 0 || (n->net && check_memory(n, e) < 0))
         return e->code;
     *exchange_watch(n->exchange) = (struct stopwatch){.since = n->started = clock_now(), .tracer = n->tracer};
-    if (n->tracer)
-        n->tracer->round = exchange_rounds(n->exchange) + 1;
+    tracer_set_round(n->tracer, exchange_rounds(n->exchange) + 1);
     return 0;
 }

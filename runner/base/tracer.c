@@ -79,6 +79,18 @@ static void add_record(struct tracer *t, struct trace_record r)
         flush_records(t);
 }
 
+void tracer_set_step(struct tracer *t, uint64_t step)
+{
+    if (t)
+        t->step = step;
+}
+
+void tracer_set_round(struct tracer *t, uint64_t round)
+{
+    if (t)
+        t->round = round;
+}
+
 static uint64_t nanoseconds(double s)
 {
     return (uint64_t)(s * 1e9 + 0.5);

@@ -75,8 +75,7 @@ void step_begin(struct step *s)
     s->score = (struct net_score){0};
     s->n_added = 0;
     s->abstains = false;
-    if (watch->tracer)
-        watch->tracer->step = s->n_done + 1;
+    tracer_set_step(watch->tracer, s->n_done + 1);
 }
 
 static int epoch_of(const struct step *s, uint64_t step)

@@ -191,8 +191,7 @@ static int at_epoch_end(struct worker *w, struct worker_ask *ask, struct err *e)
     bool is_last = step_is_last(w->cfg.step);
 
     (void)ask;
-    if (watch_of(w)->tracer)
-        watch_of(w)->tracer->step = 0;
+    tracer_set_step(watch_of(w)->tracer, 0);
     w->is_whole = !feed_is_used(x) && w->row == rows_per_epoch(w) &&
                   !exchange_closes_early(x, w->cfg.step->n_done);
     /* A longer job would continue with the present state, but at the job's end the last barrier's result

@@ -256,8 +256,7 @@ void channel_round_done(struct channel *ch)
         return;
     x->n_channels_done = 0;
     x->n_rounds++;
-    if (x->watch->tracer)
-        x->watch->tracer->round = x->n_rounds + 1;
+    tracer_set_round(x->watch->tracer, x->n_rounds + 1);
     peer_stats_close_round(&x->peer_stats);
 }
 
