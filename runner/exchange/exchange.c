@@ -569,9 +569,9 @@ bool exchange_round_done(struct exchange *x, uint64_t *round)
 static bool has_traffic(const struct peer_stats *s)
 {
     for (int slot = 0; slot < s->n; slot++) {
-        const struct peer_traffic *k = peer_stats_read(s, slot);
+        const struct peer_traffic *t = peer_stats_read(s, slot);
 
-        if (k->sent.messages > 0 || k->received.messages > 0)
+        if (t->sent.messages > 0 || t->received.messages > 0)
             return true;
     }
     return false;

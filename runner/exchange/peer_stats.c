@@ -34,15 +34,15 @@ void peer_stats_leave(struct peer_stats *s, int slot)
     s->has_left[slot] = true;
 }
 
-void peer_stats_begin_round(const struct peer_stats *s, struct peer_traffic *k)
+void peer_stats_begin_round(const struct peer_stats *s, struct peer_traffic *t)
 {
     const struct exchange_traffic none = {0};
-    uint64_t n_closed = s->n_rounds - k->round;
+    uint64_t n_closed = s->n_rounds - t->round;
 
-    k->sent_done = n_closed == 1 ? k->sent : none;
-    k->recv_done = n_closed == 1 ? k->received : none;
-    k->sent = k->received = none;
-    k->round = s->n_rounds;
+    t->sent_done = n_closed == 1 ? t->sent : none;
+    t->recv_done = n_closed == 1 ? t->received : none;
+    t->sent = t->received = none;
+    t->round = s->n_rounds;
 }
 
 struct peer_traffic *peer_stats_make(struct peer_stats *s, int slot)

@@ -45,17 +45,17 @@ void peer_stats_leave(struct peer_stats *s, int slot); /* the peer has sent BYE,
 
 /* Allocates the peer's page if there is none. NULL: no memory. */
 struct peer_traffic *peer_stats_make(struct peer_stats *s, int slot);
-void peer_stats_begin_round(const struct peer_stats *s, struct peer_traffic *k); /* in peer_stats_of */
+void peer_stats_begin_round(const struct peer_stats *s, struct peer_traffic *t); /* in peer_stats_of */
 /* For a peer whose page exists. */
 static inline struct peer_traffic *peer_stats_of(const struct peer_stats *s, int slot)
 {
     struct peer_stats_page *p = s->pages[slot / PEER_STATS_PAGE];
-    struct peer_traffic *k = &p->of[slot % PEER_STATS_PAGE];
+    struct peer_traffic *t = &p->of[slot % PEER_STATS_PAGE];
 
     assert(p);
-    if (k->round != s->n_rounds)
-        peer_stats_begin_round(s, k);
-    return k;
+    if (t->round != s->n_rounds)
+        peer_stats_begin_round(s, t);
+    return t;
 }
 
 /* All zeros for a peer without a page. */
