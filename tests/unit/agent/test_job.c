@@ -241,10 +241,20 @@ TEST(the_resource_shows_known_fields_and_null_for_others)
     job_clear(&j);
 }
 
+/* Sets the document of the job, which the caller releases. */
 static const json_t *waits_for(json_t **o, const struct job *j)
 {
     *o = job_json(j, j->started_at + 1);
     return json_object_get(*o, "waits_for");
+}
+
+static void assert_waits_for_none(const struct job *j)
+{
+    json_t *o;
+    const json_t *w = waits_for(&o, j);
+
+    assert_true(json_is_null(w));
+    json_decref(o);
 }
 
 TEST(a_job_reports_on_which_node_it_waits_and_since_when)
@@ -256,8 +266,7 @@ TEST(a_job_reports_on_which_node_it_waits_and_since_when)
     json_t *o;
 
     put_into(&j, JOB_RUNNING);
-    assert_true(json_is_null(waits_for(&o, &j)));
-    json_decref(o);
+    assert_waits_for_none(&j);
     for (int i = 0; i < 3; i++) { /* since the first line that says so */
         event_init(&ev, EVENT_PROGRESS);
         ev.seq = j.last_seq + 1;
@@ -271,8 +280,7 @@ TEST(a_job_reports_on_which_node_it_waits_and_since_when)
                             clock_text(at, 1795246282));
         json_decref(o);
     }
-    assert_true(json_is_null(waits_for(&o, &j)));
-    json_decref(o);
+    assert_waits_for_none(&j);
     job_clear(&j);
 }
 

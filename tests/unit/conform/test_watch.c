@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "conform/watch.h"
+#include "runner/exchange/exchange_private.h"
 
 static struct err e;
 static struct codec_check_page page;
@@ -123,12 +124,12 @@ TEST(a_completed_collective_calls_the_receive_hook)
     static const struct codec_events events = {.on_collective = on_collective};
     const struct codec_plugin collects = {.name = "b", .more = CODEC_MORE(.events = &events)};
     struct codec_run run = {.node = 1};
-    struct codec c = {.run = &run};
+    struct channel ch = {.codec.run = &run};
     int n = 0;
 
     assert_ok(watch_open(&collects, &page, &e));
     watch_receives(count, &n);
-    assert_int_equal(watch_plugin()->more->events->on_collective(&c), CODEC_GO);
+    assert_int_equal(watch_plugin()->more->events->on_collective(&ch.codec), CODEC_GO);
     watch_receives(NULL, NULL);
     assert_int_equal(n, 1);
 }

@@ -237,7 +237,7 @@ static void start_threads(struct node_process *n)
 
     (void)n;
     pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, (size_t)64 << 10);
+    pthread_attr_setstacksize(&small, (size_t)(IS_SANITIZED ? 1024 : 64) << 10);
     for (int i = 0; i < sandbox_threads() + 8; i++)
         if (pthread_create(&t, &small, do_nothing, NULL) != 0)
             _exit(1);
