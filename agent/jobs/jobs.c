@@ -297,8 +297,8 @@ size_t task_count_unwritten(const struct jobs *jobs)
     return n;
 }
 
-/* Adds the job's place in the queue, which is in order of reservation, and the job before it: in the queue,
- * else the one that has the slot. */
+/* Adds the job's place in the queue, which is in order of reservation, and the job before it. Before the
+ * first job in the queue is the job that has the slot. */
 static void show_place(json_t *v, const struct task *t)
 {
     const struct task *before = NULL, *holder = NULL;

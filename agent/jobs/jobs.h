@@ -1,5 +1,5 @@
-/* jobs -- the jobs of this agent, each with its resources on this machine, and what they share: the agent's
- * folder, slots, limits, and the rules for codecs. */
+/* jobs -- the jobs of this agent, each with its resources on this machine. All jobs share the agent's folder,
+ * slots, limits, and rules for codecs. */
 #ifndef PSGD_AGENT_JOBS_H
 #define PSGD_AGENT_JOBS_H
 

@@ -187,7 +187,7 @@ static uint64_t kept_bytes_of(struct task *t)
     return t->kept_bytes;
 }
 
-/* The ended jobs, and the one that is removed first. */
+/* The ended jobs, and which of them is removed first. */
 struct kept_jobs {
     int n;
     uint64_t bytes;
