@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runner/base/vector.h"
+#include "runner/exchange/exchange_step.h"
 #include "runner/exchange/feed.h"
 #include "runner/exchange/stop_vote.h"
 #include "shared/job/reason.h"

@@ -4,6 +4,7 @@
 
 #include "runner/exchange/barrier.h"
 #include "runner/exchange/exchange_state.h"
+#include "runner/exchange/exchange_step.h"
 #include "runner/exchange/feed.h"
 #include "runner/exchange/stop_vote.h"
 

@@ -9,6 +9,7 @@
 
 #include "nn/optimizer.h"
 #include "runner/exchange/exchange_private.h"
+#include "runner/exchange/exchange_step.h"
 
 struct channel *exchange_channel(struct exchange *x, int i)
 {

@@ -3,7 +3,10 @@
  * requests to its node (optimizer update, records) go to the functions in exchange_config.
  *
  * It never blocks: a call returns CODEC_WAIT, and the caller passes in mesh events until it returns CODEC_GO.
- * So the runner, a test and a fuzzer can each use their own clock. */
+ * So the runner, a test and a fuzzer can each use their own clock.
+ *
+ * A driver of a worker (runner/core/worker.h) needs these functions only; the calls of each step, which the
+ * worker makes, are in exchange_step.h. */
 #ifndef PSGD_EXCHANGE_H
 #define PSGD_EXCHANGE_H
 
@@ -134,47 +137,15 @@ double exchange_bytes(const struct exchange *x);
  * collectives: the exchange and grads must exist until it is closed. */
 void exchange_detach(struct exchange *x);
 
-/* One step, in this order. Each returns CODEC_GO, CODEC_WAIT or an error code.
- *   on_backward  the gradient of this worker's only block is about to be computed; optional
- *   on_ready     between on_backward and on_grad: grads[ready ..] are final, the values before are still
- *                being computed
- *   on_block     the gradient of one of this worker's blocks is in grads (only if exchange_wants_blocks)
- *   on_grad      the mean gradient over this worker's blocks is in grads
- *   on_step      the optimizer has updated params. After the last step, workers of a job that continues
- *                without lost workers wait for each other: each may be needed until all have closed the last
- *                round */
+/* While a worker computes the gradient of its only block, an exchange may begin. CODEC_GO, CODEC_WAIT or a
+ * code.
+ *   on_backward  the gradient is about to be computed; optional
+ *   on_ready     between on_backward and worker_computed: grads[ready ..] are final, the values before are
+ *                still being computed */
 int exchange_on_backward(struct exchange *x, struct err *e);
 int exchange_on_ready(struct exchange *x, size_t ready, struct err *e);
 /* Is a collective under way on the mesh? It advances with each event that is passed in. */
 bool exchange_is_collecting(const struct exchange *x);
-bool exchange_wants_blocks(const struct exchange *x);
-/* Does this worker take part in the present round? If not, it computes and contributes nothing: the caller
- * passes 0 samples to on_grad, and updates params only by an exchanged gradient. */
-bool exchange_takes_part(const struct exchange *x);
-int exchange_on_block(struct exchange *x, int block, struct err *e);
-int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e);
-/* Before on_grad: the mean loss of these samples. */
-void exchange_set_loss(struct exchange *x, double loss);
-void exchange_updated(struct exchange *x, double lr); /* before on_step: the learning rate of the update */
-int exchange_on_step(struct exchange *x, struct err *e);
-/* On a worker that ends early (stop_vote_must_close), after its last step. In on_step the rule did
- * not know that the step is the last one: if it exchanges after the last step, it does so now. CODEC_GO,
- * CODEC_WAIT or a code. */
-int exchange_close(struct exchange *x, struct err *e);
-/* Does the rule exchange gradients, by which the optimizer updates? */
-bool exchange_gives_gradient(const struct exchange *x);
-/* Does the exchanged gradient show that a worker's gradient was not finite? True for a rule that
- * contributes plain gradients (signsgd contributes signs, so a peer's NaN does not show), and for a rule that
- * exchanges parameters. */
-bool exchange_shows_gradient(const struct exchange *x);
-/* Are gradients summed in memory that nodes share, where the sum may have overwritten this node's gradient?
- * If so, exchange_nonfinite_node returns a node whose contribution to the last sum was not finite, this node
- * first; -1: none on this machine. */
-bool exchange_sums_in_memory(const struct exchange *x);
-int exchange_nonfinite_node(const struct exchange *x);
-/* Between on_grad's CODEC_GO and on_step: the gradient (n_params) for the update: grads, or a vector of the
- * codec, so that a collective's result need not be copied. */
-const float *exchange_gradient(const struct exchange *x);
 
 /* Handles one event of the mesh; takes ownership of its buffer. Returns CODEC_GO when this node waits for
  * nothing. ERR_LOST: a node that the rule needs has left or is lost, or fewer than min_nodes workers are
@@ -188,14 +159,6 @@ double exchange_wakes_at(const struct exchange *x);
  * jobs of rules with contribute(), which set weights. */
 bool exchange_combined_nothing(const struct exchange *x);
 
-/* Does the job's optimizer run on this node? Otherwise it runs on the servers, and a worker does not change
- * its parameters after the exchange of gradients. */
-bool exchange_updates_here(const struct exchange *x);
-/* Values that the codec sets for this worker: codec_events.h, lr_factor and below. A request to evaluate is
- * returned once. */
-float exchange_lr_factor(const struct exchange *x);
-bool exchange_take_evaluation(struct exchange *x);
-bool exchange_wants_stop(const struct exchange *x);
 bool exchange_has_model(const struct exchange *x); /* does the rule train another model than params? */
 /* Copies the model that the rule trains to `out` (n_params). False: it is params. */
 bool exchange_model(const struct exchange *x, float *out);
@@ -208,7 +171,6 @@ const float *exchange_held_model(const struct exchange *x);
 bool exchange_must_wait(const struct exchange *x);
 /* Names the message for which this node waits, for users: "the contribution of node 1 in round 12". */
 void exchange_waits_for(const struct exchange *x, char *out, size_t size);
-bool exchange_is_over(const struct exchange *x); /* on a server: every worker has left */
 
 const struct exchange_totals *exchange_totals(const struct exchange *x);
 /* Bytes of messages, own contributions included, that codecs have read on this node in that phase; chunks
@@ -223,9 +185,6 @@ uint64_t exchange_rounds(const struct exchange *x); /* closed so far */
 /* True once after each round: exchange_sent and exchange_received then return that round's traffic, until the
  * next call. */
 bool exchange_round_done(struct exchange *x, uint64_t *round);
-/* On a worker, at its end: closes one more round with the traffic after the last step (late replies of an
- * event rule), so that comm.csv adds up to the totals. */
-void exchange_end_rounds(struct exchange *x);
 const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer);
 const struct exchange_traffic *exchange_received(const struct exchange *x, int peer);
 /* Writes that traffic with `row.peer` as rows of comm.csv. `row` has time, round, node and peer. Returns the

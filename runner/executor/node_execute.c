@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/exchange/exchange_step.h"
 #include "runner/executor/executing.h"
 #include "shared/plugin/codec_manifest.h"
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/exchange/exchange_step.h"
 #include "runner/exchange/stop_vote.h"
 #include "tests/lib/cluster.h"
 

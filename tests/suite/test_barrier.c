@@ -5,6 +5,7 @@
 #include "runner/exchange/barrier.h"
 #include "runner/exchange/exchange_private.h"
 #include "runner/exchange/exchange_state.h"
+#include "runner/exchange/exchange_step.h"
 #include "shared/base/file.h"
 #include "tests/lib/run_well.h"
 

@@ -2,6 +2,7 @@
  * workers. */
 #include "tests/unit/unit.h"
 
+#include "runner/exchange/exchange_step.h"
 #include "tests/lib/codec_node.h"
 
 static struct err e;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "runner/exchange/exchange_step.h"
 #include "shared/base/clock.h"
 #include "tests/lib/codec_node.h"
 

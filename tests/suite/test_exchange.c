@@ -1,4 +1,5 @@
 /* The guarantees of a codec's host, for every built-in rule, over many orders of events. */
+#include "runner/exchange/exchange_step.h"
 #include "tests/lib/run_well.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include "runner/exchange/exchange_private.h"
+#include "runner/exchange/exchange_step.h"
 #include "tests/lib/cluster.h"
 
 enum { N_PARAMS = 8, WORKERS = 4, WAITS = 0, GIVES_UP = 1 };

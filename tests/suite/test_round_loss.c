@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runner/exchange/exchange.h"
+#include "runner/exchange/exchange_step.h"
 #include "shared/plugin/codec_load.h"
 #include "sim/mesh_sim.h"
 #include "tests/lib/cluster.h"

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "runner/exchange/exchange_private.h"
+#include "runner/exchange/exchange_step.h"
 #include "runner/exchange/stop_vote.h"
 #include "shared/base/rng.h"
 #include "tests/lib/run_well.h"

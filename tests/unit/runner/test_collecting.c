@@ -1,5 +1,6 @@
 /* Which collectives of a codec use shared memory, and which use connections. */
 #include "runner/exchange/exchange.h"
+#include "runner/exchange/exchange_step.h"
 #include "tests/lib/mesh_mem.h"
 #include "tests/lib/shm_pair.h"
 #include "tests/unit/unit.h"
