@@ -9,7 +9,7 @@
 
 #include "conform/check.h"
 #include "conform/codec_copy.h"
-#include "runner/exchange/exchange_private.h"
+#include "runner/exchange/channel.h"
 #include "shared/plugin/combine_path.h"
 
 /* A job runs once plainly and, if the codec sends vectors, once more compressed; each run attacks some of

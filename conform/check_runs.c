@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "conform/check.h"
-#include "runner/exchange/exchange_private.h"
+#include "runner/exchange/channel.h"
 #include "runner/exchange/exchange_state.h"
 #include "runner/mesh/frame.h"
 #include "shared/plugin/codec_options.h"
@@ -242,11 +242,12 @@ int check_result(struct conform_check *k, struct err *e)
 static struct codec_cost declared(const struct conform_check *k, struct sim_node *n)
 {
     struct codec_cost sum = {0, 0};
+    const struct combine_path *path = exchange_path(n->x);
     uint64_t times = codec_more(k->plugin)->events ? CHECK_STEPS : exchange_rounds(n->x);
     struct channel *ch;
 
     for (int i = 0; (ch = exchange_channel(n->x, i)) != NULL; i++) {
-        struct codec_cost one = n->x->path ? n->x->path->cost(ch) : codec_more(k->plugin)->sends(&ch->codec);
+        struct codec_cost one = path ? path->cost(ch) : codec_more(k->plugin)->sends(&ch->codec);
 
         sum.messages += times * one.messages;
         sum.bytes += times * one.bytes;
@@ -256,7 +257,7 @@ static struct codec_cost declared(const struct conform_check *k, struct sim_node
 
 static int cost_is_right(struct conform_check *k, struct err *e)
 {
-    const struct combine_path *path = k->sim.nodes[0].x->path;
+    const struct combine_path *path = exchange_path(k->sim.nodes[0].x);
 
     if (path && !path->cost)
         return CHECK_IS_NOT_FOR_IT;

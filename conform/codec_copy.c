@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/exchange/exchange_private.h"
+#include "runner/exchange/channel.h"
 #include "shared/base/crc32c.h"
 
 enum { ANSWER = 1 << 20 };

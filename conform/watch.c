@@ -5,7 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runner/exchange/exchange_private.h"
+#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange.h"
 
 enum { ROOM = 16 << 20, CALM_AFTER = 2, GUARDED = 1024, CHECKED_NODES = 8 };
 

@@ -11,6 +11,27 @@
 #include "runner/exchange/exchange_private.h"
 #include "shared/plugin/codec_options.h"
 
+bool channel_has_left(const struct channel *ch, int node)
+{
+    return ch->x->peer_stats.has_left[exchange_slot(ch->x, node)];
+}
+
+struct err *channel_err(const struct channel *ch)
+{
+    return ch->x->e;
+}
+
+void channel_set_err(struct channel *ch, struct err *e)
+{
+    ch->x->e = e;
+}
+
+void channel_await(struct channel *ch, int node)
+{
+    ch->awaited = node;
+    ch->is_waiting = node >= 0;
+}
+
 int channel_fail(struct channel *ch, const char *fmt, ...)
 {
     char text[512];

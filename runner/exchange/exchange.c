@@ -16,6 +16,11 @@ struct channel *exchange_channel(struct exchange *x, int i)
     return i < x->n_channels ? &x->channels[i] : NULL;
 }
 
+const struct combine_path *exchange_path(const struct exchange *x)
+{
+    return x->path;
+}
+
 void exchange_set_rounds(struct exchange *x, uint64_t n)
 {
     x->n_rounds = x->n_rounds_notified = n;

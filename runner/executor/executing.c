@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runner/exchange/exchange_private.h"
+#include "runner/exchange/channel.h"
+#include "runner/exchange/exchange_step.h"
 #include "runner/executor/executing.h"
 #include "runner/executor/fold.h"
 #include "shared/base/clock.h"
@@ -36,7 +37,7 @@ static int on_message(struct codec *c, int from, struct wire_in *in)
     struct err e;
 
     if (mailbox_take_in(&ex->mailboxes[from], in, &e) < 0)
-        return err_set(ex->channel->x->e, e.code, "node %d: %s", from, e.text);
+        return err_set(channel_err(ex->channel), e.code, "node %d: %s", from, e.text);
     return ex->channel->awaited == from && has_message(ex, from) ? CODEC_GO : CODEC_WAIT;
 }
 
@@ -100,12 +101,6 @@ static int wait_for_channel(struct executing *ex, struct err *e)
     return 0;
 }
 
-static void await_node(struct executing *ex, int node)
-{
-    ex->channel->awaited = node;
-    ex->channel->is_waiting = node >= 0;
-}
-
 /* Waits until a message of node `from` is complete. */
 static int wait_for_message(struct executing *ex, int from, struct err *e)
 {
@@ -115,9 +110,9 @@ static int wait_for_message(struct executing *ex, int from, struct err *e)
         return 0;
     if (channel_has_left(ex->channel, from))
         return err_set(e, ERR_LOST, "node %d has ended, and has sent no further message", from);
-    await_node(ex, from);
+    channel_await(ex->channel, from);
     rc = wait_for_channel(ex, e);
-    await_node(ex, -1);
+    channel_await(ex->channel, -1);
     return rc;
 }
 
@@ -130,7 +125,7 @@ static int send_pieces(struct executing *ex, int to, const char *bytes, size_t n
     do {
         if (channel_has_left(ex->channel, to))
             return err_set(e, ERR_LOST, "node %d has ended, and receives no further message", to);
-        ex->channel->x->e = e;
+        channel_set_err(ex->channel, e);
         k = mailbox_put(codec_message(c), n > 0 ? bytes + at : "", n - at);
         if (codec_send(c, to) < 0 || node_catch_up(ex->n, e) < 0)
             return e->code;
@@ -180,7 +175,7 @@ static int run_collective(struct executing *ex, enum collective_kind kind, int r
         .kind = kind, .root = root, .item = &word, .in = v->in, .out = v->out[!v->last], .n = n / WORD};
     int rc;
 
-    ch->x->e = e;
+    channel_set_err(ch, e);
     rc = collecting_start(ch, &ask);
     if (rc < 0)
         return rc;
