@@ -264,7 +264,7 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
 
 int node_live(struct node *n, node_does *const doing[N_WORKER_WANTS], void *owner, struct err *e)
 {
-    struct worker_ask ask;
+    struct worker_request request;
     int wants;
 
     worker_open(&n->worker, &(struct worker_config){.set = &n->set,
@@ -274,13 +274,13 @@ int node_live(struct node *n, node_does *const doing[N_WORKER_WANTS], void *owne
                                                     .first_epoch = n->first_epoch,
                                                     .has_test = n->loader.n_test > 0,
                                                     .started = n->started});
-    while ((wants = worker_next(&n->worker, &ask, e)) != WORKER_IS_DONE) {
+    while ((wants = worker_next(&n->worker, &request, e)) != WORKER_IS_DONE) {
         if (wants < 0)
             return wants;
         n->epoch = n->worker.epoch;
-        if (wants == WORKER_SAVES && node_write_checkpoint(n, ask.epoch, e) < 0)
+        if (wants == WORKER_SAVES && node_write_checkpoint(n, request.epoch, e) < 0)
             return e->code;
-        if (doing[wants] && doing[wants](owner, &ask, e) < 0)
+        if (doing[wants] && doing[wants](owner, &request, e) < 0)
             return e->code;
     }
     return 0;

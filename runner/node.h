@@ -114,8 +114,8 @@ int node_finish(struct node *n, struct err *e);
 void node_clear(struct node *n); /* at any point; does not notify the peers */
 
 /* For train.c and serve.c: drives the node's worker to its end, and writes checkpoints. doing: the functions
- * for the worker's other tasks; NULL: nothing is done. */
-typedef int node_does(void *owner, const struct worker_ask *ask, struct err *e);
+ * for the worker's other requests; NULL: nothing is done. */
+typedef int node_does(void *owner, const struct worker_request *request, struct err *e);
 int node_live(struct node *n, node_does *const doing[N_WORKER_WANTS], void *owner, struct err *e);
 /* Waits for one mesh event until `deadline`, at most a second, and passes it to the worker, or with an
  * executor to the exchange. *came: whether there was an event. A code: the event has ended this node's

@@ -37,13 +37,13 @@ static int report_wait(struct serving *s, struct err *e)
 }
 
 /* Workers may compute for any time; a crashed worker is detected by its connection. */
-static int wait_for_event(void *owner, const struct worker_ask *ask, struct err *e)
+static int wait_for_event(void *owner, const struct worker_request *request, struct err *e)
 {
     struct serving *s = owner;
     struct node *n = s->n;
     double period = stall_period(n->set.round_timeout_s);
 
-    (void)ask;
+    (void)request;
     barrier_drop_silent(n->exchange, node_codec_share * n->set.round_timeout_s);
     if (node_pump(n, clock_now() + period, &s->came, e) < 0 || report_wait(s, e) < 0 ||
         barrier_send_under_way(n->exchange, period, e) < 0)
@@ -51,13 +51,13 @@ static int wait_for_event(void *owner, const struct worker_ask *ask, struct err 
     return 0;
 }
 
-static int record_rounds(void *owner, const struct worker_ask *ask, struct err *e)
+static int record_rounds(void *owner, const struct worker_request *request, struct err *e)
 {
     const struct serving *s = owner;
     struct node *n = s->n;
     bool is_due = !s->came || report_is_due(n->report, stopwatch_since(exchange_watch(n->exchange)));
 
-    (void)ask;
+    (void)request;
     if (node_record_comm(n, e) < 0)
         return e->code;
     node_snapshot(n);

@@ -23,14 +23,14 @@ struct training {
 /* Passes events to the worker until its wait is over. The timeout restarts with each contribution to a round;
  * at a barrier, and under an event rule (the host cannot tell what it waits for), each message restarts
  * it. */
-static int wait_for_go(void *owner, const struct worker_ask *ask, struct err *e)
+static int wait_for_go(void *owner, const struct worker_request *request, struct err *e)
 {
     const struct training *t = owner;
     struct node *n = t->n;
     char waiting[128] = "", now[128];
     struct node_wait wait;
 
-    (void)ask;
+    (void)request;
     node_wait_begin(&wait, n, stopwatch_since(t->watch));
     while (worker_waits(&n->worker)) {
         bool came;
@@ -78,7 +78,7 @@ static void between_layers(void *owner, size_t ready)
     t->polled_at = stopwatch_since(t->watch);
 }
 
-static int compute_block(void *owner, const struct worker_ask *ask, struct err *e)
+static int compute_block(void *owner, const struct worker_request *request, struct err *e)
 {
     struct training *t = owner;
     struct node *n = t->n;
@@ -86,17 +86,17 @@ static int compute_block(void *owner, const struct worker_ask *ask, struct err *
                               .truth = loader_truth(&t->batch),
                               .n = n->set.batch_size,
                               .seed = n->set.seed,
-                              .stream = blocks_stream(&n->blocks, step_place(&n->step), ask->block),
+                              .stream = blocks_stream(&n->blocks, step_place(&n->step), request->block),
                               .between = between_layers,
                               .owner = t};
     struct net_score score = {0};
 
-    if (t->epoch != ask->epoch)
-        loader_epoch(&n->loader, (uint64_t)ask->epoch - 1);
-    t->epoch = ask->epoch;
+    if (t->epoch != request->epoch)
+        loader_epoch(&n->loader, (uint64_t)request->epoch - 1);
+    t->epoch = request->epoch;
     if (node_catch_up(n, e) < 0)
         return e->code;
-    loader_block(&n->loader, ask->row, ask->i, &t->batch);
+    loader_block(&n->loader, request->row, request->i, &t->batch);
     if (overlaps(n) && exchange_on_backward(n->exchange, e) < 0)
         return e->code;
     net_train(n->net, &batch, &score);
@@ -107,7 +107,7 @@ static int compute_block(void *owner, const struct worker_ask *ask, struct err *
     return worker_computed(&n->worker, net_grads(n->net), &score, e);
 }
 
-static int evaluate_model(void *owner, const struct worker_ask *ask, struct err *e)
+static int evaluate_model(void *owner, const struct worker_request *request, struct err *e)
 {
     struct training *t = owner;
     struct node *n = t->n;
@@ -115,7 +115,7 @@ static int evaluate_model(void *owner, const struct worker_ask *ask, struct err 
     size_t batch = (size_t)n->max_batch;
     double quality;
 
-    (void)ask;
+    (void)request;
     metrics_begin(n->metrics);
     node_take_model(n);
     for (size_t i = 0; i < n->loader.n_test; i += batch) {
@@ -154,12 +154,13 @@ static void show_model(const struct training *t)
     step_begin(&t->n->step);
 }
 
-static int record_step(void *owner, const struct worker_ask *ask, struct err *e)
+static int record_step(void *owner, const struct worker_request *request, struct err *e)
 {
     const struct training *t = owner;
     struct node *n = t->n;
 
-    if (ask->train && record_write(&n->records[ARTIFACT_TRAIN], ask->train, sizeof *ask->train, 1, e) < 0)
+    if (request->train &&
+        record_write(&n->records[ARTIFACT_TRAIN], request->train, sizeof *request->train, 1, e) < 0)
         return e->code;
     if (node_record_comm(n, e) < 0)
         return e->code;

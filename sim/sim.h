@@ -44,8 +44,8 @@ struct sim_node {
     float *params, *grads; /* (n_params) */
     struct step step;
     struct worker worker;
-    int wants;             /* enum worker_wants: what it does now */
-    struct worker_ask ask; /* its details */
+    int wants;                     /* enum worker_wants: what it does now */
+    struct worker_request request; /* its details */
     int *blocks, n_blocks;
     double speed, step_time; /* of the node; seconds of the present step */
     struct rng rng;

@@ -106,7 +106,7 @@ static void draw_step_time(struct sim *s, struct sim_node *n)
 
 static int record_rows(struct sim *s, struct sim_node *n, struct err *e)
 {
-    const struct record_train *row = n->ask.train;
+    const struct record_train *row = n->request.train;
 
     if (s->records &&
         ((row && sim_record_step(s->records, row, e) < 0) || sim_record_comm(s->records, s, n, e) < 0))
@@ -124,7 +124,7 @@ static void note_computing(struct sim *s, const struct sim_node *n)
 static int begin_block(struct sim *s, struct sim_node *n, struct err *e)
 {
     (void)e;
-    if (n->ask.i == 0)
+    if (n->request.i == 0)
         draw_step_time(s, n);
     n->phase = SIM_BEGINS;
     return 0;
@@ -172,7 +172,7 @@ static int advance_node(struct sim *s, struct sim_node *n, struct err *e)
     if (n->node >= 0)
         s->progress = (struct sim_progress){.went_on = s->queue.now, .busy = s->progress.busy};
     for (;;) {
-        n->wants = worker_next(&n->worker, &n->ask, e);
+        n->wants = worker_next(&n->worker, &n->request, e);
         if (n->wants < 0)
             return name_own_gradient(s, n, e);
         if (n->wants == WORKER_GOES_ON || (n->wants == WORKER_WAITS && n->node >= 0))
@@ -196,7 +196,8 @@ int sim_node_begin(struct sim *s, struct sim_node *n, struct err *e)
 
 static int end_block(struct sim *s, struct sim_node *n, struct err *e)
 {
-    struct trainer_batch b = {.node = n->node, .i = n->ask.i, .block = n->ask.block, .step = n->step.n_done};
+    struct trainer_batch b = {
+        .node = n->node, .i = n->request.i, .block = n->request.block, .step = n->step.n_done};
     struct net_score score = {0};
 
     if (n->wants == WORKER_COMPUTES) {

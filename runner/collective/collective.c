@@ -12,7 +12,7 @@ enum { PREPARED = 3 };
 
 struct prepared { /* a plan, and a buffer for each node whose chunks are added */
     struct collective_plan plan;
-    enum plan_levels levels; /* of the ask */
+    enum plan_levels levels; /* of the request */
     char *staging;
     size_t *stage; /* (n_nodes): offset of a node's buffer in staging */
 };
@@ -32,11 +32,11 @@ struct collective {
     int oldest[COLLECTIVE_KINDS];                         /* index of the next to be replaced */
     struct sender *senders;                               /* (n_nodes) */
     const struct prepared *now; /* of the collective under way; NULL: there is none */
-    struct collective_ask ask;
+    struct collective_request request;
     uint64_t number; /* of the collective under way, or of the last one */
     size_t n_sent, n_done;
     uint64_t summed; /* bytes added so far */
-    size_t ready;    /* ask.in is complete from this index on */
+    size_t ready;    /* request.in is complete from this index on */
     void *kept[2];   /* copies from which a collective sends, used in turn: free when the next one is done */
     size_t kept_room[2]; /* bytes */
 };
@@ -53,7 +53,7 @@ static const struct collective_item floats = {.bytes = sizeof(float), .sum = sum
 
 static size_t bytes(const struct collective *c, size_t n)
 {
-    return n * c->ask.item->bytes;
+    return n * c->request.item->bytes;
 }
 
 int collective_new(struct collective **out, const struct collective_config *cfg, struct err *e)
@@ -102,15 +102,15 @@ static int make_staging(struct prepared *r, struct err *e)
     const struct collective_plan *p = &r->plan;
     size_t total = 0;
 
-    r->stage = calloc((size_t)p->ask.n_nodes, sizeof *r->stage);
+    r->stage = calloc((size_t)p->request.n_nodes, sizeof *r->stage);
     for (size_t i = 0; r->stage && i < p->n_recvs; i++) {
         const struct plan_recv *v = &p->recvs[i];
 
         if (v->op != PLAN_COPY && v->n > r->stage[v->from])
             r->stage[v->from] = v->n;
     }
-    for (int k = 0; r->stage && k < p->ask.n_nodes; k++) {
-        size_t room = (r->stage[k] * p->ask.item_bytes + 63) / 64 * 64; /* whole cache lines */
+    for (int k = 0; r->stage && k < p->request.n_nodes; k++) {
+        size_t room = (r->stage[k] * p->request.item_bytes + 63) / 64 * 64; /* whole cache lines */
 
         r->stage[k] = total;
         total += room;
@@ -119,38 +119,39 @@ static int make_staging(struct prepared *r, struct err *e)
     if (r->stage && r->staging)
         return 0;
     err_set(e, ERR_NOMEM, "no memory for the chunks of %s over %zu numbers",
-            collective_kind_name(p->ask.kind), p->ask.n);
+            collective_kind_name(p->request.kind), p->request.n);
     prepared_clear(r);
     return e->code;
 }
 
-static bool is_prepared(const struct prepared *r, const struct collective_ask *ask)
+static bool is_prepared(const struct prepared *r, const struct collective_request *request)
 {
-    return r->staging && r->plan.ask.n == ask->n && r->plan.ask.root == ask->root &&
-           r->levels == ask->levels && r->plan.ask.buckets == ask->buckets &&
-           r->plan.ask.item_bytes == ask->item->bytes;
+    return r->staging && r->plan.request.n == request->n && r->plan.request.root == request->root &&
+           r->levels == request->levels && r->plan.request.buckets == request->buckets &&
+           r->plan.request.item_bytes == request->item->bytes;
 }
 
-/* Returns the plan for `ask`: the plan of an earlier collective of its kind, or a new one. */
-static const struct prepared *find_plan(struct collective *c, const struct collective_ask *ask, struct err *e)
+/* Returns the plan for `request`: the plan of an earlier collective of its kind, or a new one. */
+static const struct prepared *find_plan(struct collective *c, const struct collective_request *request,
+                                        struct err *e)
 {
-    struct prepared *r = c->prepared[ask->kind];
-    int *oldest = &c->oldest[ask->kind];
-    struct plan_ask wanted = {.kind = ask->kind,
-                              .algorithm = c->cfg.algorithm,
-                              .levels = ask->levels,
-                              .n_nodes = c->cfg.n_nodes,
-                              .me = c->cfg.me,
-                              .root = ask->root,
-                              .n = ask->n,
-                              .item_bytes = ask->item->bytes,
-                              .machines = c->machines,
-                              .chunk = COLLECTIVE_CHUNK / ask->item->bytes,
-                              .buckets = ask->buckets,
-                              .n_buckets = ask->n_buckets};
+    struct prepared *r = c->prepared[request->kind];
+    int *oldest = &c->oldest[request->kind];
+    struct plan_request wanted = {.kind = request->kind,
+                                  .algorithm = c->cfg.algorithm,
+                                  .levels = request->levels,
+                                  .n_nodes = c->cfg.n_nodes,
+                                  .me = c->cfg.me,
+                                  .root = request->root,
+                                  .n = request->n,
+                                  .item_bytes = request->item->bytes,
+                                  .machines = c->machines,
+                                  .chunk = COLLECTIVE_CHUNK / request->item->bytes,
+                                  .buckets = request->buckets,
+                                  .n_buckets = request->n_buckets};
 
     for (int i = 0; i < PREPARED; i++)
-        if (is_prepared(&r[i], ask))
+        if (is_prepared(&r[i], request))
             return &r[i];
     r += *oldest;
     *oldest = (*oldest + 1) % PREPARED;
@@ -158,7 +159,7 @@ static const struct prepared *find_plan(struct collective *c, const struct colle
     free(r->stage);
     r->staging = NULL;
     r->stage = NULL;
-    r->levels = ask->levels;
+    r->levels = request->levels;
     if (collective_plan_make(&r->plan, &wanted, e) < 0 || make_staging(r, e) < 0)
         return NULL;
     return r;
@@ -187,14 +188,14 @@ static int make_kept_room(struct collective *c, size_t n_bytes, struct err *e)
 /* Returns vector v from its number `first` on. */
 static const char *vector(const struct collective *c, enum plan_vector v, size_t first)
 {
-    const char *base = v == PLAN_IN ? c->ask.in : v == PLAN_OUT ? c->ask.out : kept(c);
+    const char *base = v == PLAN_IN ? c->request.in : v == PLAN_OUT ? c->request.out : kept(c);
 
     return base + bytes(c, first);
 }
 
 static void copy_items(const struct collective *c, char *to, const char *from, size_t n)
 {
-    if (c->ask.item == &floats)
+    if (c->request.item == &floats)
         vector_copy((float *)(void *)to, (const float *)(const void *)from, n);
     else
         memcpy(to, from, bytes(c, n));
@@ -210,10 +211,10 @@ static int copy_own(struct collective *c, size_t first, size_t end, struct err *
         size_t from = v->first > first ? v->first : first;
         size_t to = v->first + v->n < end ? v->first + v->n : end;
 
-        if (v->to == PLAN_KEPT && make_kept_room(c, bytes(c, c->ask.n), e) < 0)
+        if (v->to == PLAN_KEPT && make_kept_room(c, bytes(c, c->request.n), e) < 0)
             return e->code;
         if (from < to)
-            copy_items(c, (v->to == PLAN_KEPT ? kept(c) : (char *)c->ask.out) + bytes(c, from),
+            copy_items(c, (v->to == PLAN_KEPT ? kept(c) : (char *)c->request.out) + bytes(c, from),
                        vector(c, PLAN_IN, from), to - from);
     }
     return 0;
@@ -272,7 +273,7 @@ enum mesh_sink_result collective_sink(struct collective *c, const struct mesh_he
     if (h->index != s->received || len != bytes(c, v->n))
         return MESH_SINK_REFUSED;
     if (v->op == PLAN_COPY) {
-        *at = (char *)c->ask.out + bytes(c, v->first);
+        *at = (char *)c->request.out + bytes(c, v->first);
         return MESH_SINK_READY;
     }
     s->is_paused = s->is_staged;
@@ -291,15 +292,15 @@ static bool can_take(const struct collective *c, size_t recv)
 
 static void add_chunk(struct collective *c, const struct plan_recv *v)
 {
-    char *out = (char *)c->ask.out + bytes(c, v->first);
+    char *out = (char *)c->request.out + bytes(c, v->first);
     const char *in = vector(c, PLAN_IN, v->first);
     const char *x = c->now->staging + c->now->stage[v->from];
     const void *const of[PLAN_OPS][3] = {
         [PLAN_ADD] = {out, x}, [PLAN_ADD_TO_IN] = {in, x}, [PLAN_ADD_AND_IN] = {out, x, in}};
 
     c->summed += bytes(c, v->n);
-    c->ask.item->sum(c->ask.item->with, out, of[v->op], v->op == PLAN_ADD_AND_IN ? 3 : 2, v->n,
-                     v->is_sum && c->ask.is_mean ? 1.0f / (float)c->cfg.n_nodes : 1.0f);
+    c->request.item->sum(c->request.item->with, out, of[v->op], v->op == PLAN_ADD_AND_IN ? 3 : 2, v->n,
+                         v->is_sum && c->request.is_mean ? 1.0f / (float)c->cfg.n_nodes : 1.0f);
 }
 
 /* Processes chunks in the order of the plan, as far as they have arrived. */
@@ -331,23 +332,23 @@ int collective_ready(struct collective *c, size_t ready, struct err *e)
     return send_chunks(c, e);
 }
 
-int collective_start(struct collective *c, const struct collective_ask *ask, struct err *e)
+int collective_start(struct collective *c, const struct collective_request *request, struct err *e)
 {
-    assert(!c->now && ask->in != ask->out);
-    c->ask = *ask;
-    c->ask.item = ask->item ? ask->item : &floats;
-    c->now = find_plan(c, &c->ask, e);
+    assert(!c->now && request->in != request->out);
+    c->request = *request;
+    c->request.item = request->item ? request->item : &floats;
+    c->now = find_plan(c, &c->request, e);
     if (!c->now)
         return e->code;
     c->number++;
     c->n_sent = c->n_done = 0;
-    c->ready = ask->n;
+    c->ready = request->n;
     for (int k = 0; k < c->cfg.n_nodes; k++) {
         c->senders[k].cursor = c->now->plan.first[k];
         c->senders[k].received = 0;
         resume_sender(c, k);
     }
-    return collective_ready(c, ask->ready, e);
+    return collective_ready(c, request->ready, e);
 }
 
 int collective_on_event(struct collective *c, const struct mesh_event *ev, struct err *e)
@@ -376,7 +377,7 @@ int collective_awaits(const struct collective *c)
 
 void collective_waits_for(const struct collective *c, char *out, size_t size)
 {
-    const char *kind = collective_kind_name(c->ask.kind);
+    const char *kind = collective_kind_name(c->request.kind);
     unsigned long long number = c->number;
     int node = collective_awaits(c);
 

@@ -42,7 +42,7 @@ struct collective_item {
     const void *with; /* not owned */
 };
 
-struct collective_ask {
+struct collective_request {
     enum collective_kind kind;
     enum plan_levels levels; /* of an all-reduce */
     bool is_mean;            /* divide sums by the number of nodes */
@@ -53,7 +53,8 @@ struct collective_ask {
     size_t n;
     /* `in` is complete from this index on; the values before follow, from the end to the front. */
     size_t ready;
-    const size_t *buckets; /* (n_buckets), as in plan_ask; not owned, used until the next ask of this kind */
+    const size_t
+        *buckets; /* (n_buckets), as in plan_request; not owned, used until the next request of this kind */
     size_t n_buckets;
 };
 
@@ -61,13 +62,13 @@ struct collective;
 
 int collective_new(struct collective **out, const struct collective_config *cfg, struct err *e);
 void collective_free(struct collective *c); /* after the mesh is closed: it may still send from it */
-/* The mesh is not owned, nor are the `machines` of plan_ask. */
+/* The mesh is not owned, nor are the `machines` of plan_request. */
 void collective_attach(struct collective *c, struct mesh *m, const int *machines);
 
 /* Begins a collective; none may be under way, and all nodes must begin the same. COLLECTIVE_DONE: it is
  * complete already. ERR_NOMEM: only if length or items differ from those of the last three collectives of
  * this kind. */
-int collective_start(struct collective *c, const struct collective_ask *ask, struct err *e);
+int collective_start(struct collective *c, const struct collective_request *request, struct err *e);
 bool collective_is_under_way(const struct collective *c);
 /* `in` of the collective under way is now complete from `ready` on: advances as far as possible. */
 int collective_ready(struct collective *c, size_t ready, struct err *e);

@@ -51,7 +51,7 @@ struct chunks {
 
 static struct chunks chunks_of(const struct builder *b, struct range r)
 {
-    size_t limit = b->p->ask.chunk;
+    size_t limit = b->p->request.chunk;
     int n = r.n > 0 ? (int)((r.n - 1) / limit + 1) : 1;
 
     return (struct chunks){.whole = r, .n_left = n, .n = n};
@@ -361,7 +361,7 @@ static void tree(struct builder *b)
  * begun. */
 static void broadcast(struct builder *b)
 {
-    int root = b->p->ask.root;
+    int root = b->p->request.root;
     int rank = rank_of(b, root);
 
     for (int d = 1; has_child(b, rank, d); d *= 2)
@@ -418,7 +418,7 @@ static void run_algorithm(struct builder *b)
     static void (*const by[])(struct builder *) = {ALLREDUCE_ALGORITHMS(ALLREDUCE_FUNCTION)};
 
     if (b->n_nodes > 1)
-        by[b->p->ask.algorithm](b);
+        by[b->p->request.algorithm](b);
 }
 
 /* `all` is the first node of a machine, whose `own` has that machine's sum. */
@@ -426,7 +426,7 @@ static void between_machines(struct builder *all, const int *firsts, enum plan_v
 {
     struct builder b = {.p = all->p, .nodes = firsts, .own = own, .whole = all->whole};
 
-    b.n_nodes = collective_machines(all->p->ask.machines, all->n_nodes);
+    b.n_nodes = collective_machines(all->p->request.machines, all->n_nodes);
     while (firsts[b.me] != all->me)
         b.me++;
     run_algorithm(&b);
@@ -437,7 +437,7 @@ static void between_machines(struct builder *all, const int *firsts, enum plan_v
  * does. */
 static void on_levels(struct builder *b, const int *firsts)
 {
-    const struct plan_ask *a = &b->p->ask;
+    const struct plan_request *a = &b->p->request;
     const int *machines = a->machines;
     int first = machines[b->me], last = first;
 
@@ -467,7 +467,7 @@ static void on_levels(struct builder *b, const int *firsts)
 /* The first node of each machine, in order; the caller frees it. */
 static int *firsts_of(struct builder *b)
 {
-    const struct plan_ask *a = &b->p->ask;
+    const struct plan_request *a = &b->p->request;
     int *firsts = malloc((size_t)a->n_nodes * sizeof *firsts), n = 0;
 
     for (int k = 0; firsts && k < a->n_nodes; k++)
@@ -488,7 +488,7 @@ static void reduce_whole(struct builder *b, const int *firsts)
 
 static void all_reduce(struct builder *b)
 {
-    const struct plan_ask *a = &b->p->ask;
+    const struct plan_request *a = &b->p->request;
     int *firsts = a->levels == PLAN_FLAT ? NULL : firsts_of(b);
     size_t end = a->n;
 
@@ -506,10 +506,10 @@ static void all_reduce(struct builder *b)
 /* Numbers the chunks of each pair of nodes, and links those of each sender in order. */
 static void number_chunks(struct collective_plan *p, uint32_t *sent)
 {
-    memset(sent, 0, (size_t)p->ask.n_nodes * sizeof *sent);
+    memset(sent, 0, (size_t)p->request.n_nodes * sizeof *sent);
     for (size_t i = 0; i < p->n_sends; i++)
         p->sends[i].index = sent[p->sends[i].to]++;
-    for (int k = 0; k < p->ask.n_nodes; k++)
+    for (int k = 0; k < p->request.n_nodes; k++)
         p->first[k] = p->n_recvs;
     for (size_t i = p->n_recvs; i-- > 0;) {
         p->recvs[i].next = p->first[p->recvs[i].from];
@@ -527,7 +527,7 @@ int collective_machines(const int *machines, int n_nodes)
 }
 
 /* With one machine, or one for each node, there is one level. */
-static void choose(struct plan_ask *a)
+static void choose(struct plan_request *a)
 {
     int n = collective_machines(a->machines, a->n_nodes);
 
@@ -539,32 +539,32 @@ static void choose(struct plan_ask *a)
         a->algorithm = collective_choose(a->n_nodes, a->n * a->item_bytes, n == 1);
 }
 
-int collective_plan_make(struct collective_plan *p, const struct plan_ask *ask, struct err *e)
+int collective_plan_make(struct collective_plan *p, const struct plan_request *request, struct err *e)
 {
     static void (*const by[])(struct builder *) = {
         [COLLECTIVE_ALL_REDUCE] = all_reduce, [COLLECTIVE_REDUCE_SCATTER] = reduce_scatter,
         [COLLECTIVE_ALL_GATHER] = all_gather, [COLLECTIVE_BROADCAST] = broadcast,
         [COLLECTIVE_ALL_TO_ALL] = all_to_all,
     };
-    struct builder b = {.p = p, .n_nodes = ask->n_nodes, .me = ask->me, .whole = {0, ask->n}};
-    uint32_t *sent = malloc((size_t)ask->n_nodes * sizeof *sent);
+    struct builder b = {.p = p, .n_nodes = request->n_nodes, .me = request->me, .whole = {0, request->n}};
+    uint32_t *sent = malloc((size_t)request->n_nodes * sizeof *sent);
 
-    if (!p->first || p->ask.n_nodes != ask->n_nodes) {
+    if (!p->first || p->request.n_nodes != request->n_nodes) {
         free(p->first);
-        p->first = malloc((size_t)ask->n_nodes * sizeof *p->first);
+        p->first = malloc((size_t)request->n_nodes * sizeof *p->first);
     }
-    p->ask = *ask;
+    p->request = *request;
     p->n_copies = p->n_sends = p->n_recvs = 0;
-    choose(&p->ask);
-    if (ask->n_nodes == 1)
+    choose(&p->request);
+    if (request->n_nodes == 1)
         add_copy(&b, PLAN_OUT, b.whole);
     else
-        by[ask->kind](&b);
+        by[request->kind](&b);
     if (b.no_memory || !sent || !p->first) {
         free(sent);
         collective_plan_clear(p);
         return err_set(e, ERR_NOMEM, "no memory for the plan of %s over %zu numbers",
-                       collective_kind_name(ask->kind), ask->n);
+                       collective_kind_name(request->kind), request->n);
     }
     number_chunks(p, sent);
     free(sent);

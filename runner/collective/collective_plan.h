@@ -53,7 +53,7 @@ enum plan_levels {
     PLAN_BETWEEN,    /* between the first nodes only; for the others the two statements do not hold */
 };
 
-struct plan_ask {
+struct plan_request {
     enum collective_kind kind;
     enum collective_algorithm algorithm; /* of an all-reduce; the other operations have one each */
     enum plan_levels levels;             /* of an all-reduce; on two, `direct` is `circulant` */
@@ -105,7 +105,7 @@ struct plan_recv {
 };
 
 struct collective_plan { /* {0} is an empty one */
-    struct plan_ask ask;
+    struct plan_request request;
     struct plan_copy copies[2];
     size_t n_copies, n_sends, n_recvs;
     struct plan_send *sends;
@@ -115,7 +115,7 @@ struct collective_plan { /* {0} is an empty one */
 };
 
 /* Makes a new plan in p, reusing its memory. ERR_NOMEM. */
-int collective_plan_make(struct collective_plan *p, const struct plan_ask *ask, struct err *e);
+int collective_plan_make(struct collective_plan *p, const struct plan_request *request, struct err *e);
 void collective_plan_clear(struct collective_plan *p);
 
 /* Offset of slice k of n_slices in n numbers; that of slice n_slices is n. */
@@ -125,7 +125,7 @@ size_t collective_slice(size_t n, int k, int n_slices);
  * buckets. Offsets out of order (running statistics, which follow all layers) are skipped. Returns the number
  * of buckets, 0 if there is no layer. */
 size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t least);
-/* The number of machines; `machines` as in plan_ask. */
+/* The number of machines; `machines` as in plan_request. */
 int collective_machines(const int *machines, int n_nodes);
 /* The algorithm that COLLECTIVE_AUTO chooses; docs/dataplane.md has the measurements. */
 enum collective_algorithm collective_choose(int n_nodes, size_t n_bytes, bool is_one_machine);

@@ -8,7 +8,7 @@
 #include "runner/exchange/feed.h"
 #include "runner/exchange/stop_vote.h"
 
-typedef int state(struct worker *w, struct worker_ask *ask, struct err *e);
+typedef int state(struct worker *w, struct worker_request *request, struct err *e);
 
 static state at_epoch, at_row, at_shared_row, in_blocks, at_gradient, at_update, at_params, at_step_end,
     after_step, at_epoch_end, at_epoch_reached, at_epoch_eval, at_close, after_close, at_last_barrier,
@@ -43,12 +43,12 @@ static int after_call(struct worker *w, int rc, state *next)
     return WORKER_WAITS;
 }
 
-static int save_epoch(struct worker *w, struct worker_ask *ask, int epoch, state *next)
+static int save_epoch(struct worker *w, struct worker_request *request, int epoch, state *next)
 {
     w->state = next;
     w->saves = true;
     w->resumed = phase_enter(watch_of(w), PHASE_CHECKPOINT);
-    ask->epoch = epoch;
+    request->epoch = epoch;
     return WORKER_SAVES;
 }
 
@@ -71,9 +71,9 @@ static uint64_t rows_per_epoch(const struct worker *w)
 
 /* Steps. */
 
-static int at_epoch(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_epoch(struct worker *w, struct worker_request *request, struct err *e)
 {
-    (void)ask, (void)e;
+    (void)request, (void)e;
     if (w->has_ended)
         return go_to(w, at_end);
     if (w->epoch == w->cfg.set->epochs || step_is_last(w->cfg.step)) {
@@ -88,9 +88,9 @@ static int at_epoch(struct worker *w, struct worker_ask *ask, struct err *e)
     return go_to(w, at_row);
 }
 
-static int at_row(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_row(struct worker *w, struct worker_request *request, struct err *e)
 {
-    (void)ask;
+    (void)request;
     w->at_block = 0;
     if (step_is_last(w->cfg.step))
         return go_to(w, at_epoch_end);
@@ -100,11 +100,11 @@ static int at_row(struct worker *w, struct worker_ask *ask, struct err *e)
 }
 
 /* If the assigned mini-batch belongs to a later epoch, this epoch ends and the mini-batch stays assigned. */
-static int at_shared_row(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_shared_row(struct worker *w, struct worker_request *request, struct err *e)
 {
     struct exchange *x = w->cfg.exchange;
 
-    (void)ask;
+    (void)request;
     if (!feed_next_is_of(x, (uint64_t)w->epoch - 1, rows_per_epoch(w)))
         return go_to(w, at_epoch_end);
     w->cfg.step->place = feed_take(x);
@@ -112,7 +112,7 @@ static int at_shared_row(struct worker *w, struct worker_ask *ask, struct err *e
     return feed_ask(x, e) < 0 ? e->code : go_to(w, in_blocks);
 }
 
-static int in_blocks(struct worker *w, struct worker_ask *ask, struct err *e)
+static int in_blocks(struct worker *w, struct worker_request *request, struct err *e)
 {
     (void)e;
     if (w->at_block == 0 && !exchange_takes_part(w->cfg.exchange)) {
@@ -120,9 +120,9 @@ static int in_blocks(struct worker *w, struct worker_ask *ask, struct err *e)
         w->state = at_gradient;
         return WORKER_ABSTAINS;
     }
-    ask->row = w->row;
-    ask->i = w->at_block;
-    ask->block = w->cfg.blocks[w->at_block];
+    request->row = w->row;
+    request->i = w->at_block;
+    request->block = w->cfg.blocks[w->at_block];
     return WORKER_COMPUTES;
 }
 
@@ -135,13 +135,13 @@ int worker_computed(struct worker *w, float *grads, const struct net_score *scor
     return 0;
 }
 
-static int at_gradient(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_gradient(struct worker *w, struct worker_request *request, struct err *e)
 {
-    (void)ask;
+    (void)request;
     return after_call(w, step_exchange(w->cfg.step, e), at_update);
 }
 
-static int at_update(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_update(struct worker *w, struct worker_request *request, struct err *e)
 {
     struct step *s = w->cfg.step;
     enum phase last = phase_enter(watch_of(w), PHASE_APPLY);
@@ -150,32 +150,32 @@ static int at_update(struct worker *w, struct worker_ask *ask, struct err *e)
         return e->code;
     phase_enter(watch_of(w), last);
     if (exchange_closes_early(w->cfg.exchange, s->n_done) && keeps_epoch(w))
-        return save_epoch(w, ask, w->epoch, at_params);
+        return save_epoch(w, request, w->epoch, at_params);
     return go_to(w, at_params);
 }
 
-static int at_params(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_params(struct worker *w, struct worker_request *request, struct err *e)
 {
-    (void)ask;
+    (void)request;
     return after_call(w, exchange_on_step(w->cfg.exchange, e), at_step_end);
 }
 
-static int at_step_end(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_step_end(struct worker *w, struct worker_request *request, struct err *e)
 {
     (void)e;
     w->train = step_end(w->cfg.step, w->cfg.started);
-    ask->train = step_is_recorded(w->cfg.step) ? &w->train : NULL;
+    request->train = step_is_recorded(w->cfg.step) ? &w->train : NULL;
     w->state = after_step;
     return WORKER_RECORDS;
 }
 
 /* An evaluation after the last step of an epoch is left out, because the epoch's own follows. */
-static int after_step(struct worker *w, struct worker_ask *ask, struct err *e)
+static int after_step(struct worker *w, struct worker_request *request, struct err *e)
 {
     const struct step *s = w->cfg.step;
     bool is_asked = exchange_take_evaluation(w->cfg.exchange) || step_is_evaluated(s);
 
-    (void)ask, (void)e;
+    (void)request, (void)e;
     w->row++;
     if (is_asked && w->row < rows_per_epoch(w) && !step_is_last(s)) {
         phase_enter(watch_of(w), PHASE_EVALUATE);
@@ -186,12 +186,12 @@ static int after_step(struct worker *w, struct worker_ask *ask, struct err *e)
 
 /* Ends of epochs, and of the job. */
 
-static int at_epoch_end(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_epoch_end(struct worker *w, struct worker_request *request, struct err *e)
 {
     struct exchange *x = w->cfg.exchange;
     bool is_last = step_is_last(w->cfg.step);
 
-    (void)ask;
+    (void)request;
     tracer_set_step(watch_of(w)->tracer, 0);
     w->is_whole = !feed_is_used(x) && w->row == rows_per_epoch(w) &&
                   !exchange_closes_early(x, w->cfg.step->n_done);
@@ -205,28 +205,28 @@ static int at_epoch_end(struct worker *w, struct worker_ask *ask, struct err *e)
     return go_to(w, at_epoch_reached);
 }
 
-static int at_epoch_reached(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_epoch_reached(struct worker *w, struct worker_request *request, struct err *e)
 {
     (void)e;
     if (w->is_whole && w->is_saved && keeps_epoch(w))
-        return save_epoch(w, ask, w->epoch, at_epoch_eval);
+        return save_epoch(w, request, w->epoch, at_epoch_eval);
     return go_to(w, at_epoch_eval);
 }
 
-static int at_epoch_eval(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_epoch_eval(struct worker *w, struct worker_request *request, struct err *e)
 {
-    (void)ask, (void)e;
+    (void)request, (void)e;
     phase_enter(watch_of(w), PHASE_EVALUATE);
     w->is_whole = w->is_whole && !w->is_saved;
     return w->at == AT_JOB_END ? go_to(w, at_close) : ask_evaluation(w, AT_EPOCH_END);
 }
 
 /* A decision of the job's nodes may have come after the last step's exchange. */
-static int at_close(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_close(struct worker *w, struct worker_request *request, struct err *e)
 {
     struct exchange *x = w->cfg.exchange;
 
-    (void)ask;
+    (void)request;
     w->has_ended = true;
     w->is_unevaluated = w->evaluated != w->cfg.step->n_done || stop_vote_close_changes(x) ||
                         barrier_is_used(x);
@@ -235,18 +235,18 @@ static int at_close(struct worker *w, struct worker_ask *ask, struct err *e)
     return after_call(w, exchange_close(x, e), after_close);
 }
 
-static int after_close(struct worker *w, struct worker_ask *ask, struct err *e)
+static int after_close(struct worker *w, struct worker_request *request, struct err *e)
 {
-    (void)ask, (void)e;
+    (void)request, (void)e;
     w->state = at_last_barrier;
     return WORKER_RECORDS;
 }
 
-static int at_last_barrier(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_last_barrier(struct worker *w, struct worker_request *request, struct err *e)
 {
     struct exchange *x = w->cfg.exchange;
 
-    (void)ask;
+    (void)request;
     if (!barrier_is_used(x))
         return go_to(w, at_last_eval);
     return after_call(w, barrier_reach(x, BARRIER_END, w->cfg.step->n_done / rows_per_epoch(w), e),
@@ -261,9 +261,9 @@ static int check_test(const struct worker *w, struct err *e)
 }
 
 /* The model that is the job's result. */
-static int at_last_eval(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_last_eval(struct worker *w, struct worker_request *request, struct err *e)
 {
-    (void)ask;
+    (void)request;
     phase_enter(watch_of(w), PHASE_EVALUATE);
     if (w->is_unevaluated)
         return ask_evaluation(w, AT_JOB_END);
@@ -289,15 +289,15 @@ static bool is_shared(const struct worker *w)
                                    : w->is_whole && w->cfg.set->sync == SYNC_SSGD;
 }
 
-static int at_share(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_share(struct worker *w, struct worker_request *request, struct err *e)
 {
-    (void)ask;
+    (void)request;
     if (!is_shared(w))
         return go_to(w, after_eval);
     return after_call(w, stop_vote_share(w->cfg.exchange, w->evaluated, w->loss, w->accuracy, e), after_eval);
 }
 
-static int after_eval(struct worker *w, struct worker_ask *ask, struct err *e)
+static int after_eval(struct worker *w, struct worker_request *request, struct err *e)
 {
     (void)e;
     if (w->at == WITHIN_EPOCH) {
@@ -305,20 +305,20 @@ static int after_eval(struct worker *w, struct worker_ask *ask, struct err *e)
         step_begin(w->cfg.step);
         return go_to(w, at_row);
     }
-    return w->is_whole && keeps_epoch(w) ? save_epoch(w, ask, w->epoch, at_epoch) : go_to(w, at_epoch);
+    return w->is_whole && keeps_epoch(w) ? save_epoch(w, request, w->epoch, at_epoch) : go_to(w, at_epoch);
 }
 
-static int at_end(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_end(struct worker *w, struct worker_request *request, struct err *e)
 {
-    (void)ask, (void)e;
+    (void)request, (void)e;
     exchange_end_rounds(w->cfg.exchange);
     w->state = is_done;
     return WORKER_RECORDS;
 }
 
-static int is_done(struct worker *w, struct worker_ask *ask, struct err *e)
+static int is_done(struct worker *w, struct worker_request *request, struct err *e)
 {
-    (void)w, (void)ask, (void)e;
+    (void)w, (void)request, (void)e;
     return WORKER_IS_DONE;
 }
 
@@ -331,7 +331,7 @@ static bool is_server(const struct worker *w)
 
 /* A server is at the end of an epoch when it has closed as many rounds as the workers have at that point.
  * Rounds close one at a time, so no epoch is missed. An early last round ends no epoch. */
-static int at_rounds(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_rounds(struct worker *w, struct worker_request *request, struct err *e)
 {
     struct exchange *x = w->cfg.exchange;
     bool is_over = barrier_is_used(x) || stop_vote_decision(x)->reason != STOP_NONE;
@@ -342,30 +342,30 @@ static int at_rounds(struct worker *w, struct worker_ask *ask, struct err *e)
         if (step > settings_steps(w->cfg.set) || exchange_rounds_after(x, step) > exchange_rounds(x))
             break;
         if (worker_keeps_epoch(w->cfg.set, w->next_saved))
-            return save_epoch(w, ask, w->next_saved++, at_rounds);
+            return save_epoch(w, request, w->next_saved++, at_rounds);
     }
-    return at_barrier(w, ask, e);
+    return at_barrier(w, request, e);
 }
 
 /* Nothing is saved at the last barrier: if the last epoch has a checkpoint, it was written at that epoch's
  * own barrier. */
-static int at_barrier(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_barrier(struct worker *w, struct worker_request *request, struct err *e)
 {
     enum barrier_kind kind;
     uint64_t epoch;
 
     if (barrier_is_reached(w->cfg.exchange, &kind, &epoch) && kind == BARRIER_EPOCH &&
         epoch <= (uint64_t)w->cfg.set->epochs && worker_keeps_epoch(w->cfg.set, (int)epoch))
-        return save_epoch(w, ask, (int)epoch, at_release);
-    return at_release(w, ask, e);
+        return save_epoch(w, request, (int)epoch, at_release);
+    return at_release(w, request, e);
 }
 
-static int at_release(struct worker *w, struct worker_ask *ask, struct err *e)
+static int at_release(struct worker *w, struct worker_request *request, struct err *e)
 {
     if (barrier_release(w->cfg.exchange, e) < 0)
         return e->code;
     if (exchange_is_over(w->cfg.exchange))
-        return is_done(w, ask, e);
+        return is_done(w, request, e);
     w->state = after_event;
     w->waits = true;
     phase_enter(watch_of(w), PHASE_WAIT);
@@ -373,9 +373,9 @@ static int at_release(struct worker *w, struct worker_ask *ask, struct err *e)
     return WORKER_WAITS;
 }
 
-static int after_event(struct worker *w, struct worker_ask *ask, struct err *e)
+static int after_event(struct worker *w, struct worker_request *request, struct err *e)
 {
-    (void)ask, (void)e;
+    (void)request, (void)e;
     w->state = at_rounds;
     return WORKER_RECORDS;
 }
@@ -390,13 +390,13 @@ void worker_open(struct worker *w, const struct worker_config *cfg)
     w->next_saved = cfg->first_epoch + 1;
 }
 
-int worker_next(struct worker *w, struct worker_ask *ask, struct err *e)
+int worker_next(struct worker *w, struct worker_request *request, struct err *e)
 {
     if (w->saves)
         phase_enter(watch_of(w), w->resumed);
     w->saves = false;
-    *ask = (struct worker_ask){.epoch = w->epoch};
-    return w->state(w, ask, e);
+    *request = (struct worker_request){.epoch = w->epoch};
+    return w->state(w, request, e);
 }
 
 bool worker_waits(const struct worker *w)

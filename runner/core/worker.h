@@ -1,6 +1,6 @@
 /* worker -- a node's part in a training job as a state machine, without socket, clock, file or network: the
  * order in which it computes, exchanges, updates, evaluates, records and saves. A driver calls worker_next,
- * which returns the next task, does the task, and reports the result; it owns time, data, model and disk.
+ * which returns the next request, meets it, and reports the result; it owns time, data, model and disk.
  * Drivers: the runner in real time (runner/train.c, serve.c), the simulator in virtual time (sim/sim_node.c),
  * the tests' cluster in orders that a seed draws (tests/lib/cluster.c), and another program's training loop
  * (tests/unit/runner/test_worker.c).
@@ -8,7 +8,7 @@
  * Each state is a function of worker.c. A worker's states (if a state waits for other nodes, WORKER_WAITS
  * comes before the next one):
  *
- *   state            what happens                                    task              next
+ *   state            what happens                                    request           next
  *   at_epoch         the next epoch begins                                             at_row
  *                    after the last one, or a decision ends the job                    at_close, at_end
  *   at_row           the next mini-batch                                               in_blocks
@@ -51,8 +51,8 @@
  *                    after the last worker has left                  WORKER_IS_DONE
  *   after_event      rows of comm.csv                                WORKER_RECORDS    at_rounds
  *
- * The machine switches the phases of the exchange's stopwatch: a task of the driver is timed as the phase of
- * its state, and from WORKER_WAITS until the wait ends as PHASE_WAIT. */
+ * The machine switches the phases of the exchange's stopwatch: what a request asks for is timed as the phase
+ * of its state, and from WORKER_WAITS until the wait ends as PHASE_WAIT. */
 #ifndef PSGD_WORKER_H
 #define PSGD_WORKER_H
 
@@ -81,7 +81,7 @@ enum worker_wants {
 
 enum worker_place { WITHIN_EPOCH, AT_EPOCH_END, AT_JOB_END };
 
-struct worker_ask {
+struct worker_request {
     int epoch;                        /* from 1: the present one; WORKER_SAVES: that of the checkpoint */
     size_t row;                       /* WORKER_COMPUTES: of the mini-batch in its epoch, from 0 */
     int block, i;                     /* WORKER_COMPUTES: the block's number; it is the worker's i-th block */
@@ -103,7 +103,7 @@ struct worker {
     int epoch; /* from 1; 0: none yet. A server: that of its checkpoint, or 0 */
 
     /* Internal. */
-    int (*state)(struct worker *, struct worker_ask *, struct err *);
+    int (*state)(struct worker *, struct worker_request *, struct err *);
     bool waits;         /* until an event completes the last exchange */
     enum phase resumed; /* the phase after that wait, or after a checkpoint was saved */
     bool saves;
@@ -122,9 +122,9 @@ struct worker {
 };
 
 void worker_open(struct worker *w, const struct worker_config *cfg);
-/* Goes to the next state; do not call it while worker_waits. Returns the driver's task (*ask: details), or a
- * code: the node has failed, for the reason in *e. */
-int worker_next(struct worker *w, struct worker_ask *ask, struct err *e);
+/* Goes to the next state; do not call it while worker_waits. Returns what the driver shall do (*request:
+ * details), or a code: the node has failed, for the reason in *e. */
+int worker_next(struct worker *w, struct worker_request *request, struct err *e);
 /* grads (n_params): the block's gradient, whose loss and hits are in *score. ERR_NUMERIC: step_add_block. */
 int worker_computed(struct worker *w, float *grads, const struct net_score *score, struct err *e);
 /* accuracy NAN: there is none. ERR_NUMERIC: step_check_test. */

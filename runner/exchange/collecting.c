@@ -237,9 +237,9 @@ void collecting_waits_for(const struct channel *ch, char *out, size_t size)
         snprintf(out, size, "a message of node %d", ch->awaited);
 }
 
-static size_t bytes_of(const struct collective_ask *ask)
+static size_t bytes_of(const struct collective_request *request)
 {
-    return ask->n * (ask->item ? ask->item->bytes : sizeof(float));
+    return request->n * (request->item ? request->item->bytes : sizeof(float));
 }
 
 static bool overlap(const void *a, size_t n_a, const void *b, size_t n_b)
@@ -252,74 +252,75 @@ static bool overlap(const void *a, size_t n_a, const void *b, size_t n_b)
 /* A shm group has all-reduce and broadcast only, because its slices differ from those of codec_events.h. A
  * long vector must be the group's `in`: it could not be copied there, because the next gradient may be
  * computed there. All workers run the same codec and so decide the same. */
-static bool fits_shm(const struct channel *ch, const struct collective_ask *ask)
+static bool fits_shm(const struct channel *ch, const struct collective_request *request)
 {
     const struct shm_group *a = ch->collecting.shm_group;
 
-    return ch->collecting.is_whole && !ask->item &&
-           (ask->kind == COLLECTIVE_ALL_REDUCE || ask->kind == COLLECTIVE_BROADCAST) &&
-           ask->n <= ch->n_params && (ask->n <= SHM_GROUP_SMALL || ask->in == shm_group_in(a));
+    return ch->collecting.is_whole && !request->item &&
+           (request->kind == COLLECTIVE_ALL_REDUCE || request->kind == COLLECTIVE_BROADCAST) &&
+           request->n <= ch->n_params && (request->n <= SHM_GROUP_SMALL || request->in == shm_group_in(a));
 }
 
 /* In shared memory no other worker reads `out`, which may be `in`. The paths of combinations rely on that. */
-static bool is_private(const struct channel *ch, const struct collective_ask *ask)
+static bool is_private(const struct channel *ch, const struct collective_request *request)
 {
-    return ch->combining.rule && fits_shm(ch, ask);
+    return ch->combining.rule && fits_shm(ch, request);
 }
 
-static int start_in_shm(struct channel *ch, const struct collective_ask *ask, enum collecting_step step)
+static int start_in_shm(struct channel *ch, const struct collective_request *request,
+                        enum collecting_step step)
 {
     struct err *e = ch->x->e;
     const struct shm_collective c = {
-        .kind = ask->kind == COLLECTIVE_BROADCAST ? SHM_BROADCAST : SHM_ALL_REDUCE,
-        .in = ask->in,
-        .out = ask->out,
-        .n = ask->n,
-        .is_mean = ask->is_mean,
-        .root = ask->root,
+        .kind = request->kind == COLLECTIVE_BROADCAST ? SHM_BROADCAST : SHM_ALL_REDUCE,
+        .in = request->in,
+        .out = request->out,
+        .n = request->n,
+        .is_mean = request->is_mean,
+        .root = request->root,
     };
 
     if (shm_group_start(ch->collecting.shm_group, &c, e) < 0)
         return e->code;
-    ch->collecting.in_shm = *ask;
+    ch->collecting.in_shm = *request;
     ch->collecting.step = step;
     return advance_in_shm(ch, e);
 }
 
 /* Do all workers have the vector where the gradients are, or can they copy it to a slot of the shm group? The
  * vectors of a late exchange are elsewhere, and shared memory is not polled while a gradient is computed. */
-static bool fits_inside(const struct channel *ch, const struct collective_ask *ask)
+static bool fits_inside(const struct channel *ch, const struct collective_request *request)
 {
-    return ch->collecting.is_inside && ask->levels == PLAN_TWO_LEVELS && !ask->item &&
-           ask->n <= ch->n_params && !ch->x->is_late;
+    return ch->collecting.is_inside && request->levels == PLAN_TWO_LEVELS && !request->item &&
+           request->n <= ch->n_params && !ch->x->is_late;
 }
 
 /* Sums the whole vector at once between the first workers; the other workers do not take part. */
 static int start_between(struct channel *ch)
 {
     struct collecting *s = &ch->collecting;
-    struct collective_ask ask = s->levels;
+    struct collective_request request = s->levels;
 
-    ask.levels = PLAN_BETWEEN;
-    ask.in = s->sum ? s->sum : ask.in;
-    ask.buckets = NULL;
-    ask.n_buckets = 0;
+    request.levels = PLAN_BETWEEN;
+    request.in = s->sum ? s->sum : request.in;
+    request.buckets = NULL;
+    request.n_buckets = 0;
     s->step = COLLECTING_BETWEEN;
-    return after_mesh(ch, collective_start(s->collective, &ask, ch->x->e));
+    return after_mesh(ch, collective_start(s->collective, &request, ch->x->e));
 }
 
 /* The sum of a machine goes to `sum`, because other machines may read `out` until the next collective is
  * complete. */
-static int start_inside(struct channel *ch, const struct collective_ask *ask)
+static int start_inside(struct channel *ch, const struct collective_request *request)
 {
     struct collecting *s = &ch->collecting;
-    struct collective_ask inside = *ask;
+    struct collective_request inside = *request;
 
-    s->levels = *ask;
+    s->levels = *request;
     if (!s->shm_group)
         return start_between(ch);
     inside.is_mean = false;
-    inside.out = s->sum ? s->sum : ask->out;
+    inside.out = s->sum ? s->sum : request->out;
     return start_in_shm(ch, &inside, COLLECTING_INSIDE);
 }
 
@@ -327,7 +328,7 @@ static int start_inside(struct channel *ch, const struct collective_ask *ask)
 static int start_back(struct channel *ch)
 {
     struct collecting *s = &ch->collecting;
-    struct collective_ask back = s->levels;
+    struct collective_request back = s->levels;
 
     back.kind = COLLECTIVE_BROADCAST;
     back.root = 0;
@@ -348,20 +349,20 @@ static int next_step(struct channel *ch)
     return COLLECTIVE_DONE;
 }
 
-static int start_collective(struct channel *ch, const struct collective_ask *ask)
+static int start_collective(struct channel *ch, const struct collective_request *request)
 {
-    if (fits_inside(ch, ask))
-        return start_inside(ch, ask);
-    if (fits_shm(ch, ask))
-        return start_in_shm(ch, ask, COLLECTING_IN_SHM);
-    return collective_start(ch->collecting.collective, ask, ch->x->e);
+    if (fits_inside(ch, request))
+        return start_inside(ch, request);
+    if (fits_shm(ch, request))
+        return start_in_shm(ch, request, COLLECTING_IN_SHM);
+    return collective_start(ch->collecting.collective, request, ch->x->e);
 }
 
-int collecting_start(struct channel *ch, struct collective_ask *ask)
+int collecting_start(struct channel *ch, struct collective_request *request)
 {
     struct codec *c = &ch->codec;
     struct collecting *s = &ch->collecting;
-    const char *name = collective_kind_name(ask->kind);
+    const char *name = collective_kind_name(request->kind);
     int rc;
 
     if (!s->collective)
@@ -371,28 +372,29 @@ int collecting_start(struct channel *ch, struct collective_ask *ask)
         return channel_fail(ch, "it calls %s and has no on_collective", name);
     if (!s->mesh || is_under_way(ch) || s->is_done)
         return channel_fail(ch, "it calls %s in open(), or before the last collective is done", name);
-    if (!is_private(ch, ask) &&
-        (ask->in == ask->out || overlap(ask->in, bytes_of(ask), ask->out, bytes_of(ask)) ||
-         overlap(s->last_out, s->n_last_out, ask->out, bytes_of(ask))))
+    if (!is_private(ch, request) &&
+        (request->in == request->out ||
+         overlap(request->in, bytes_of(request), request->out, bytes_of(request)) ||
+         overlap(s->last_out, s->n_last_out, request->out, bytes_of(request))))
         return channel_fail(ch, "%s: its `out` is its `in`, or the `out` of the previous collective", name);
-    if (ask->root < 0 || ask->root >= c->n_workers)
-        return channel_fail(ch, "%s with root node %d, which is not a worker", name, ask->root);
-    if (ask->kind == COLLECTIVE_ALL_TO_ALL && ask->n % (size_t)c->n_workers != 0)
+    if (request->root < 0 || request->root >= c->n_workers)
+        return channel_fail(ch, "%s with root node %d, which is not a worker", name, request->root);
+    if (request->kind == COLLECTIVE_ALL_TO_ALL && request->n % (size_t)c->n_workers != 0)
         return channel_fail(ch, "%s of %zu numbers, which cannot be divided equally among %d workers", name,
-                            ask->n, c->n_workers);
-    if (ask->in == c->grads && ask->n == ch->n_params) {
-        ask->ready = s->ready;
-        ask->buckets = s->buckets;
-        ask->n_buckets = s->n_buckets;
+                            request->n, c->n_workers);
+    if (request->in == c->grads && request->n == ch->n_params) {
+        request->ready = s->ready;
+        request->buckets = s->buckets;
+        request->n_buckets = s->n_buckets;
     }
-    if (ask->kind == COLLECTIVE_ALL_REDUCE && exchange_has_levels(ch->x))
-        ask->levels = PLAN_TWO_LEVELS;
-    s->item_bytes = ask->item ? ask->item->bytes : sizeof(float);
-    rc = start_collective(ch, ask);
+    if (request->kind == COLLECTIVE_ALL_REDUCE && exchange_has_levels(ch->x))
+        request->levels = PLAN_TWO_LEVELS;
+    s->item_bytes = request->item ? request->item->bytes : sizeof(float);
+    rc = start_collective(ch, request);
     if (rc < 0)
         return rc;
-    s->last_out = ask->out;
-    s->n_last_out = bytes_of(ask);
+    s->last_out = request->out;
+    s->n_last_out = bytes_of(request);
     s->is_done = rc == COLLECTIVE_DONE;
     return CODEC_WAIT;
 }
@@ -400,8 +402,8 @@ int collecting_start(struct channel *ch, struct collective_ask *ask)
 int collecting_all_reduce(struct channel *ch, enum codec_reduction what, const float *in, float *out,
                           size_t n)
 {
-    struct collective_ask ask = {
+    struct collective_request request = {
         .kind = COLLECTIVE_ALL_REDUCE, .is_mean = what == CODEC_MEAN, .in = in, .out = out, .n = n};
 
-    return collecting_start(ch, &ask);
+    return collecting_start(ch, &request);
 }

@@ -27,11 +27,11 @@ struct collecting {
     bool reads_grads;  /* all-reduces read their vectors in shared memory, where the gradients are ... */
     bool is_in_memory; /* ... and send nothing over connections */
     enum collecting_step step;
-    struct collective_ask in_shm; /* of the present or last step in shared memory */
-    struct collective_ask levels; /* of an all-reduce in three steps */
+    struct collective_request in_shm; /* of the present or last step in shared memory */
+    struct collective_request levels; /* of an all-reduce in three steps */
     float *sum;      /* (n_params) of this machine; NULL: this is not the first of several workers on it */
     size_t ready;    /* grads are complete from this index on; 0: all of them */
-    size_t *buckets; /* (n_buckets), of grads, as in plan_ask */
+    size_t *buckets; /* (n_buckets), of grads, as in plan_request */
     size_t n_buckets;
     struct collective *collective; /* NULL: this channel can have none */
     struct mesh *mesh;
@@ -57,7 +57,7 @@ bool collecting_cannot_complete(
 int collecting_awaits(const struct channel *ch);
 void collecting_waits_for(const struct channel *ch, char *out, size_t size);
 /* Begins a collective: CODEC_WAIT or a code. */
-int collecting_start(struct channel *ch, struct collective_ask *ask);
+int collecting_start(struct channel *ch, struct collective_request *request);
 int collecting_all_reduce(struct channel *ch, enum codec_reduction what, const float *in, float *out,
                           size_t n);
 

@@ -230,9 +230,9 @@ static int host_record(struct codec *c, const char *name, double value)
     return channel_record(channel_of(c), name, value);
 }
 
-static int collect(struct codec *c, struct collective_ask ask)
+static int collect(struct codec *c, struct collective_request request)
 {
-    return collecting_start(channel_of(c), &ask);
+    return collecting_start(channel_of(c), &request);
 }
 
 static int host_all_reduce(struct codec *c, enum codec_reduction what, const float *in, float *out, size_t n)
@@ -245,24 +245,26 @@ static int host_reduce_scatter(struct codec *c, enum codec_reduction what, const
 {
     return collect(
         c,
-        (struct collective_ask){
+        (struct collective_request){
             .kind = COLLECTIVE_REDUCE_SCATTER, .is_mean = what == CODEC_MEAN, .in = in, .out = out, .n = n});
 }
 
 static int host_all_gather(struct codec *c, const float *in, float *out, size_t n)
 {
-    return collect(c, (struct collective_ask){.kind = COLLECTIVE_ALL_GATHER, .in = in, .out = out, .n = n});
+    return collect(c,
+                   (struct collective_request){.kind = COLLECTIVE_ALL_GATHER, .in = in, .out = out, .n = n});
 }
 
 static int host_broadcast(struct codec *c, int root, const float *in, float *out, size_t n)
 {
-    return collect(
-        c, (struct collective_ask){.kind = COLLECTIVE_BROADCAST, .root = root, .in = in, .out = out, .n = n});
+    return collect(c, (struct collective_request){
+                          .kind = COLLECTIVE_BROADCAST, .root = root, .in = in, .out = out, .n = n});
 }
 
 static int host_all_to_all(struct codec *c, const float *in, float *out, size_t n)
 {
-    return collect(c, (struct collective_ask){.kind = COLLECTIVE_ALL_TO_ALL, .in = in, .out = out, .n = n});
+    return collect(c,
+                   (struct collective_request){.kind = COLLECTIVE_ALL_TO_ALL, .in = in, .out = out, .n = n});
 }
 
 static size_t host_slice(const struct codec *c, size_t n, int k)

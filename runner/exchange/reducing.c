@@ -100,7 +100,8 @@ static int start_items(struct channel *ch)
     if (ch->collecting.is_in_memory)
         return start_floats(ch);
     r->turn = !r->turn;
-    return collecting_start(ch, &(struct collective_ask){.kind = COLLECTIVE_ALL_REDUCE,
+    return collecting_start(ch,
+                            &(struct collective_request){.kind = COLLECTIVE_ALL_REDUCE,
                                                          .is_mean = r->what == CODEC_MEAN && r->head.n == 0,
                                                          .item = &r->item,
                                                          .in = r->in,

@@ -171,12 +171,12 @@ static int run_collective(struct executing *ex, enum collective_kind kind, int r
     static const struct collective_item word = {.bytes = WORD};
     struct vectors *v = &ex->vectors;
     struct channel *ch = ex->channel;
-    struct collective_ask ask = {
+    struct collective_request request = {
         .kind = kind, .root = root, .item = &word, .in = v->in, .out = v->out[!v->last], .n = n / WORD};
     int rc;
 
     channel_set_err(ch, e);
-    rc = collecting_start(ch, &ask);
+    rc = collecting_start(ch, &request);
     if (rc < 0)
         return rc;
     ch->is_waiting = true;

@@ -22,7 +22,7 @@
 enum { RANKS_MAX = 64, TIMES_MAX = 2000, TOGETHER = 1 << 20 };
 
 static const atomic_bool never = false;
-static const int one_machine[RANKS_MAX]; /* as in plan_ask: all run where node 0 does */
+static const int one_machine[RANKS_MAX]; /* as in plan_request: all run where node 0 does */
 
 struct bench {
     int n_nodes, me;
@@ -61,9 +61,9 @@ static enum mesh_sink_result chunk_sink(void *owner, const struct mesh_head *h, 
 
 static void all_reduce(struct bench *b, size_t n)
 {
-    struct collective_ask ask = {
+    struct collective_request request = {
         .kind = COLLECTIVE_ALL_REDUCE, .is_mean = true, .in = b->in, .out = b->out[b->turn++ % 2], .n = n};
-    int rc = collective_start(b->collective, &ask, &b->e);
+    int rc = collective_start(b->collective, &request, &b->e);
 
     while (rc == COLLECTIVE_UNDER_WAY) {
         struct mesh_event ev;

@@ -181,7 +181,7 @@ NEW
     [ "$status" -eq 1 ]
     [[ "$output" == *'a tag that is defined more than once: thing: nn/other.h sim/one.c'* ]]
     [[ "$output" == *'a base name of more than one file: one.c: agent/api/one.c sim/one.c'* ]]
-    [[ "$output" == *'a unit test that is named after no module of its room: tests/unit/nn/test_one.c'* ]]
+    [[ "$output" == *'a unit test that is named after no module of its folder: tests/unit/nn/test_one.c'* ]]
     [ "$(grep 'has a plain word' <<<"$output" | sort)" = './README.md:1: "stranger" has a plain word: unauthenticated client
 docs/new.md:1: "door" has a plain word: access, admission, entry
 page/new.js:1: "wish" has a plain word: request

@@ -241,7 +241,7 @@ static void end_node(struct cluster *c, struct cluster_node *n, bool well)
 static int make_gradient(const struct cluster *c, struct cluster_node *n)
 {
     bool overlaps = c->cfg.bucket > 0;
-    int block = n->ask.block;
+    int block = n->request.block;
 
     if (overlaps)
         must(exchange_on_backward(n->x, &n->e), &n->e);
@@ -281,8 +281,8 @@ static int advance_node(const struct cluster *c, struct cluster_node *n)
     int rc = 0;
 
     do {
-        n->wants = worker_next(&n->worker, &n->ask, &n->e);
-        if (n->wants == WORKER_COMPUTES && n->ask.i > 0)
+        n->wants = worker_next(&n->worker, &n->request, &n->e);
+        if (n->wants == WORKER_COMPUTES && n->request.i > 0)
             rc = compute_block(c, n);
         else if (n->wants == WORKER_EVALUATES)
             rc = evaluate_step(c, n);

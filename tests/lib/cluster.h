@@ -49,7 +49,7 @@ struct cluster_node {
     struct step step;
     struct worker worker;
     int wants; /* enum worker_wants: what it does next, or waits for */
-    struct worker_ask ask;
+    struct worker_request request;
     double clip_norm;
     size_t n_trained;
     enum { NODE_RUNS, NODE_DONE, NODE_FAILED, NODE_KILLED } phase;

@@ -84,20 +84,20 @@ static void close_all(void)
     }
 }
 
-static struct collective_ask mean_of(struct node *n, int turn)
+static struct collective_request mean_of(struct node *n, int turn)
 {
-    return (struct collective_ask){
+    return (struct collective_request){
         .kind = COLLECTIVE_ALL_REDUCE, .is_mean = true, .in = n->in, .out = n->out[turn % 2], .n = N};
 }
 
 static void begin(struct node *n, int turn)
 {
-    struct collective_ask ask = mean_of(n, turn);
+    struct collective_request request = mean_of(n, turn);
     int rc;
 
     for (size_t i = 0; i < N; i++)
         n->in[i] = (float)((n - nodes) * 3 + (long)(i % 1000) + turn);
-    rc = collective_start(n->c, &ask, &e);
+    rc = collective_start(n->c, &request, &e);
     assert_ok(rc);
     n->is_done = rc == COLLECTIVE_DONE;
 }
@@ -160,14 +160,14 @@ TEST(vectors_of_many_chunks_are_averaged_by_every_algorithm)
 /* Starts with no number ready: numbers that are not ready have wrong values. */
 static void begin_with_nothing(struct node *n, const size_t *buckets, size_t n_buckets)
 {
-    struct collective_ask ask = mean_of(n, 0);
+    struct collective_request request = mean_of(n, 0);
 
     for (size_t i = 0; i < N; i++)
         n->in[i] = -1e6f;
-    ask.ready = N;
-    ask.buckets = buckets;
-    ask.n_buckets = n_buckets;
-    assert_int_equal(collective_start(n->c, &ask, &e), COLLECTIVE_UNDER_WAY);
+    request.ready = N;
+    request.buckets = buckets;
+    request.n_buckets = n_buckets;
+    assert_int_equal(collective_start(n->c, &request, &e), COLLECTIVE_UNDER_WAY);
     n->is_done = false;
 }
 
@@ -242,16 +242,16 @@ TEST(an_unexpected_chunk_is_refused_before_it_is_read)
     size_t len = (slice - collective_slice(slice, 2, 3)) *
                  sizeof(
                      float); /* a slice of two and a third chunks makes three; the last one is sent first */
-    struct collective_ask ask;
+    struct collective_request request;
     void *at = NULL;
 
     open_all(COLLECTIVE_RING, 1);
-    ask = mean_of(&nodes[0], 0);
+    request = mean_of(&nodes[0], 0);
     assert_int_equal(collective_sink(nodes[0].c, &h, len, &at),
                      MESH_SINK_LATER); /* of a collective not started yet */
     h.round = 2;
     assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_SINK_REFUSED);
-    assert_int_equal(collective_start(nodes[0].c, &ask, &e), COLLECTIVE_UNDER_WAY);
+    assert_int_equal(collective_start(nodes[0].c, &request, &e), COLLECTIVE_UNDER_WAY);
     assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_SINK_LATER); /* of the next collective */
     h.round = 3;
     assert_int_equal(collective_sink(nodes[0].c, &h, len, &at), MESH_SINK_REFUSED);
@@ -278,14 +278,14 @@ TEST(an_unexpected_chunk_is_refused_before_it_is_read)
 
 TEST(a_collective_reports_the_sender_whose_chunk_it_waits_for)
 {
-    struct collective_ask ask;
+    struct collective_request request;
     char text[128];
 
     open_all(COLLECTIVE_RING, 1);
-    ask = mean_of(&nodes[1], 0);
+    request = mean_of(&nodes[1], 0);
     run(0);
-    ask.out = nodes[1].out[1];
-    assert_int_equal(collective_start(nodes[1].c, &ask, &e), COLLECTIVE_UNDER_WAY);
+    request.out = nodes[1].out[1];
+    assert_int_equal(collective_start(nodes[1].c, &request, &e), COLLECTIVE_UNDER_WAY);
     assert_int_equal(collective_awaits(nodes[1].c), 0);
     collective_waits_for(nodes[1].c, text, sizeof text);
     assert_string_equal(text, "chunk 1 of node 0 in all-reduce 2");

@@ -39,7 +39,7 @@ static struct plan_node nodes[N_MAX];
 static struct link links[N_MAX][N_MAX]; /* to, from */
 
 struct scenario {
-    struct plan_ask ask;
+    struct plan_request request;
     bool whole;           /* small integers: sums are exact */
     bool has_empty_turns; /* each odd one is empty */
     uint64_t seed;
@@ -67,8 +67,8 @@ static void begin_turn(const struct scenario *g, int me)
     p->n_sent = p->n_done = 0;
     memset(p->received, 0, sizeof p->received);
     memset(p->has_come, 0, sizeof p->has_come);
-    memcpy(p->cursor, p->plan->first, (size_t)g->ask.n_nodes * sizeof *p->cursor);
-    for (size_t i = 0; i < p->plan->ask.n; i++) {
+    memcpy(p->cursor, p->plan->first, (size_t)g->request.n_nodes * sizeof *p->cursor);
+    for (size_t i = 0; i < p->plan->request.n; i++) {
         p->in[i] = input(g, me, p->turn, i);
         p->out[p->turn % 2][i] = 1e6f; /* a value that is never written is visible */
     }
@@ -165,9 +165,9 @@ static bool finish_one(const struct scenario *g, int me)
 
     if (p->turn == IN_TURN || p->n_done < p->plan->n_recvs || p->n_sent < p->plan->n_sends)
         return false;
-    for (int i = 0; i < g->ask.n_nodes; i++)
+    for (int i = 0; i < g->request.n_nodes; i++)
         assert_true(nodes[i].turn >= p->turn); /* a node that has finished knows that all have started */
-    memcpy(p->result[p->turn], vector(p, PLAN_OUT), g->ask.n * sizeof(float));
+    memcpy(p->result[p->turn], vector(p, PLAN_OUT), g->request.n * sizeof(float));
     if (++p->turn < IN_TURN)
         begin_turn(g, me);
     return true;
@@ -175,7 +175,7 @@ static bool finish_one(const struct scenario *g, int me)
 
 static bool act(const struct scenario *g, struct rng *r)
 {
-    uint32_t n = (uint32_t)g->ask.n_nodes, kinds = n + 2;
+    uint32_t n = (uint32_t)g->request.n_nodes, kinds = n + 2;
     uint32_t start = rng_below(r, n * kinds);
 
     for (uint32_t k = 0; k < n * kinds; k++) {
@@ -197,24 +197,24 @@ static void play(const struct scenario *g)
 
     rng_init(&r, g->seed, 1, 2);
     memset(links, 0, sizeof links);
-    for (int i = 0; i < g->ask.n_nodes; i++) {
-        struct plan_ask ask = g->ask;
+    for (int i = 0; i < g->request.n_nodes; i++) {
+        struct plan_request request = g->request;
 
-        ask.me = i;
+        request.me = i;
         memset(&nodes[i], 0, sizeof nodes[i]);
-        assert_ok(collective_plan_make(&nodes[i].plans[0], &ask, &e));
-        ask.n = g->has_empty_turns ? 0 : ask.n;
-        assert_ok(collective_plan_make(&nodes[i].plans[1], &ask, &e));
+        assert_ok(collective_plan_make(&nodes[i].plans[0], &request, &e));
+        request.n = g->has_empty_turns ? 0 : request.n;
+        assert_ok(collective_plan_make(&nodes[i].plans[1], &request, &e));
     }
-    for (int i = 0; i < g->ask.n_nodes; i++)
+    for (int i = 0; i < g->request.n_nodes; i++)
         begin_turn(g, i);
     while (act(g, &r))
         ;
-    for (int i = 0; i < g->ask.n_nodes; i++) {
+    for (int i = 0; i < g->request.n_nodes; i++) {
         if (nodes[i].turn < IN_TURN)
             fail_msg("%s, algorithm %d, %d nodes, %zu numbers: node %d hangs after %zu of %zu chunks",
-                     collective_kind_name(g->ask.kind), (int)g->ask.algorithm, g->ask.n_nodes, g->ask.n, i,
-                     nodes[i].n_done, nodes[i].plan->n_recvs);
+                     collective_kind_name(g->request.kind), (int)g->request.algorithm, g->request.n_nodes,
+                     g->request.n, i, nodes[i].n_done, nodes[i].plan->n_recvs);
         collective_plan_clear(&nodes[i].plans[0]);
         collective_plan_clear(&nodes[i].plans[1]);
     }
@@ -222,19 +222,20 @@ static void play(const struct scenario *g)
 
 static float expected(const struct scenario *g, int me, int turn, size_t i)
 {
-    int n_nodes = g->ask.n_nodes, k = 0;
+    int n_nodes = g->request.n_nodes, k = 0;
     float sum = 0;
 
-    while (i >= collective_slice(g->ask.n, k + 1, n_nodes))
+    while (i >= collective_slice(g->request.n, k + 1, n_nodes))
         k++;
-    switch (g->ask.kind) {
+    switch (g->request.kind) {
     case COLLECTIVE_ALL_GATHER:
         return input(g, k, turn, i);
     case COLLECTIVE_BROADCAST:
-        return input(g, g->ask.root, turn, i);
+        return input(g, g->request.root, turn, i);
     case COLLECTIVE_ALL_TO_ALL:
         return input(g, k, turn,
-                     i - collective_slice(g->ask.n, k, n_nodes) + collective_slice(g->ask.n, me, n_nodes));
+                     i - collective_slice(g->request.n, k, n_nodes) +
+                         collective_slice(g->request.n, me, n_nodes));
     default:
         for (int node = 0; node < n_nodes; node++)
             sum += input(g, node, turn, i);
@@ -244,18 +245,18 @@ static float expected(const struct scenario *g, int me, int turn, size_t i)
 
 static void assert_right(const struct scenario *g)
 {
-    for (int me = 0; me < g->ask.n_nodes; me++)
+    for (int me = 0; me < g->request.n_nodes; me++)
         for (int turn = 0; turn < IN_TURN; turn += g->has_empty_turns ? 2 : 1)
-            for (size_t i = 0; i < g->ask.n; i++) {
-                bool is_mine = i >= collective_slice(g->ask.n, me, g->ask.n_nodes) &&
-                               i < collective_slice(g->ask.n, me + 1, g->ask.n_nodes);
+            for (size_t i = 0; i < g->request.n; i++) {
+                bool is_mine = i >= collective_slice(g->request.n, me, g->request.n_nodes) &&
+                               i < collective_slice(g->request.n, me + 1, g->request.n_nodes);
 
-                if (g->ask.kind == COLLECTIVE_REDUCE_SCATTER && !is_mine)
+                if (g->request.kind == COLLECTIVE_REDUCE_SCATTER && !is_mine)
                     continue;
                 if (nodes[me].result[turn][i] != expected(g, me, turn, i))
                     fail_msg("%s, algorithm %d, %d nodes, %zu numbers: number %zu of node %d is %g",
-                             collective_kind_name(g->ask.kind), (int)g->ask.algorithm, g->ask.n_nodes,
-                             g->ask.n, i, me, (double)nodes[me].result[turn][i]);
+                             collective_kind_name(g->request.kind), (int)g->request.algorithm,
+                             g->request.n_nodes, g->request.n, i, me, (double)nodes[me].result[turn][i]);
             }
 }
 
@@ -264,13 +265,13 @@ static void for_lengths(struct scenario g, void (*check)(struct scenario *))
 {
     static const size_t primes[] = {7, 13, 31, 61};
 
-    for (g.ask.n_nodes = 1; g.ask.n_nodes <= N_MAX; g.ask.n_nodes++) {
-        size_t n_nodes = (size_t)g.ask.n_nodes;
+    for (g.request.n_nodes = 1; g.request.n_nodes <= N_MAX; g.request.n_nodes++) {
+        size_t n_nodes = (size_t)g.request.n_nodes;
         size_t lengths[] = {0, 1, n_nodes - 1, n_nodes, n_nodes + 1, LEN_MAX / n_nodes * n_nodes};
 
         for (size_t k = 0; k < N_OF(lengths) + N_OF(primes); k++) {
-            g.ask.n = k < N_OF(lengths) ? lengths[k] : primes[k - N_OF(lengths)];
-            if (g.ask.kind != COLLECTIVE_ALL_TO_ALL || g.ask.n % n_nodes == 0)
+            g.request.n = k < N_OF(lengths) ? lengths[k] : primes[k - N_OF(lengths)];
+            if (g.request.kind != COLLECTIVE_ALL_TO_ALL || g.request.n % n_nodes == 0)
                 check(&g);
         }
     }
@@ -292,7 +293,7 @@ static void check_numbers(struct scenario *g)
 static void for_algorithms(struct scenario g, void (*check)(struct scenario *))
 {
     for (int a = COLLECTIVE_RING; a < COLLECTIVE_ALGORITHMS; a++) {
-        g.ask.algorithm = (enum collective_algorithm)a;
+        g.request.algorithm = (enum collective_algorithm)a;
         for_lengths(g, check);
     }
 }
@@ -311,12 +312,12 @@ static void check_buckets(struct scenario *g)
 {
     size_t starts[8];
 
-    g->ask.buckets = starts;
-    g->ask.n_buckets = cut(starts, g->ask.n);
+    g->request.buckets = starts;
+    g->request.n_buckets = cut(starts, g->request.n);
     check_numbers(g);
 }
 
-static const struct scenario whole = {.ask = {.chunk = CHUNK}, .whole = true};
+static const struct scenario whole = {.request = {.chunk = CHUNK}, .whole = true};
 
 TEST(all_reduce_gives_the_sum_with_every_algorithm_in_any_arrival_order)
 {
@@ -337,10 +338,10 @@ static const int groupings[][N_MAX] = {{0, 0, 0, 0, 0, 0, 0, 7, 8},
 
 static void for_groupings(struct scenario g, void (*check)(struct scenario *))
 {
-    g.ask.levels = PLAN_TWO_LEVELS;
+    g.request.levels = PLAN_TWO_LEVELS;
     g.n_orders = 3;
     for (size_t k = 0; k < N_OF(groupings); k++) {
-        g.ask.machines = groupings[k];
+        g.request.machines = groupings[k];
         for_algorithms(g, check);
     }
 }
@@ -352,17 +353,17 @@ TEST(all_reduce_on_two_levels_gives_the_sum_in_any_arrival_order)
 }
 
 /* The first nodes of the machines run the plan of a job of as many nodes, under their own names. */
-static void check_between(const struct plan_ask *ask, const int *firsts, int n_firsts)
+static void check_between(const struct plan_request *request, const int *firsts, int n_firsts)
 {
     struct collective_plan p = {0}, alone = {0};
-    struct plan_ask flat = *ask;
+    struct plan_request flat = *request;
     struct err e = {0};
 
-    assert_ok(collective_plan_make(&p, ask, &e));
+    assert_ok(collective_plan_make(&p, request, &e));
     flat.levels = PLAN_FLAT;
     flat.machines = NULL;
     flat.n_nodes = n_firsts;
-    for (flat.me = 0; flat.me < n_firsts && firsts[flat.me] != ask->me;)
+    for (flat.me = 0; flat.me < n_firsts && firsts[flat.me] != request->me;)
         flat.me++;
     if (flat.me == n_firsts) {
         assert_int_equal(p.n_sends + p.n_recvs + p.n_copies, 0);
@@ -389,21 +390,21 @@ static void check_between(const struct plan_ask *ask, const int *firsts, int n_f
 
 TEST(between_machines_only_the_first_node_of_each_takes_part)
 {
-    struct plan_ask ask = {.levels = PLAN_BETWEEN, .n_nodes = N_MAX, .n = 61, .chunk = CHUNK};
+    struct plan_request request = {.levels = PLAN_BETWEEN, .n_nodes = N_MAX, .n = 61, .chunk = CHUNK};
 
     for (size_t g = 0; g < N_OF(groupings); g++) {
         int firsts[N_MAX], n_firsts = 0;
 
-        ask.machines = groupings[g];
+        request.machines = groupings[g];
         for (int k = 0; k < N_MAX; k++)
             if (groupings[g][k] == k)
                 firsts[n_firsts++] = k;
-        assert_int_equal(collective_machines(ask.machines, N_MAX), n_firsts);
-        for (ask.me = 0; ask.me < N_MAX; ask.me++) {
-            ask.algorithm = COLLECTIVE_RING;
-            check_between(&ask, firsts, n_firsts);
-            ask.algorithm = COLLECTIVE_CIRCULANT;
-            check_between(&ask, firsts, n_firsts);
+        assert_int_equal(collective_machines(request.machines, N_MAX), n_firsts);
+        for (request.me = 0; request.me < N_MAX; request.me++) {
+            request.algorithm = COLLECTIVE_RING;
+            check_between(&request, firsts, n_firsts);
+            request.algorithm = COLLECTIVE_CIRCULANT;
+            check_between(&request, firsts, n_firsts);
         }
     }
 }
@@ -413,16 +414,16 @@ TEST(chunks_of_one_vector_are_sent_from_end_to_front_bucket_by_bucket)
     struct collective_plan p = {0};
     struct err e = {0};
     size_t starts[8];
-    struct plan_ask ask = {.n_nodes = 4, .n = 1000, .item_bytes = 4, .chunk = 16, .buckets = starts};
+    struct plan_request request = {.n_nodes = 4, .n = 1000, .item_bytes = 4, .chunk = 16, .buckets = starts};
 
-    ask.n_buckets = cut(starts, ask.n);
-    assert_true(ask.n_buckets > 2);
-    for (ask.me = 0; ask.me < ask.n_nodes; ask.me++)
+    request.n_buckets = cut(starts, request.n);
+    assert_true(request.n_buckets > 2);
+    for (request.me = 0; request.me < request.n_nodes; request.me++)
         for (int a = COLLECTIVE_RING; a < COLLECTIVE_ALGORITHMS; a++) {
-            size_t bucket = 0, last = ask.n;
+            size_t bucket = 0, last = request.n;
 
-            ask.algorithm = (enum collective_algorithm)a;
-            assert_ok(collective_plan_make(&p, &ask, &e));
+            request.algorithm = (enum collective_algorithm)a;
+            assert_ok(collective_plan_make(&p, &request, &e));
             for (size_t i = 0; i < p.n_sends; i++) {
                 const struct plan_send *s = &p.sends[i];
 
@@ -435,7 +436,7 @@ TEST(chunks_of_one_vector_are_sent_from_end_to_front_bucket_by_bucket)
                 assert_true(s->first <= last);
                 last = s->first;
             }
-            assert_true(a == COLLECTIVE_DIRECT || bucket + 1 == ask.n_buckets);
+            assert_true(a == COLLECTIVE_DIRECT || bucket + 1 == request.n_buckets);
         }
     collective_plan_clear(&p);
 }
@@ -463,7 +464,7 @@ TEST(the_other_collectives_give_their_results_in_any_arrival_order)
     struct scenario g = whole;
 
     for (int k = COLLECTIVE_REDUCE_SCATTER; k < COLLECTIVE_KINDS; k++) {
-        g.ask.kind = (enum collective_kind)k;
+        g.request.kind = (enum collective_kind)k;
         for_lengths(g, check_numbers);
     }
 }
@@ -476,7 +477,7 @@ TEST(an_empty_collective_frees_the_sent_data_of_the_previous_one)
     for_algorithms(g, check_numbers);
     for_groupings(g, check_numbers);
     for (int k = COLLECTIVE_REDUCE_SCATTER; k < COLLECTIVE_KINDS; k++) {
-        g.ask.kind = (enum collective_kind)k;
+        g.request.kind = (enum collective_kind)k;
         for_lengths(g, check_numbers);
     }
 }
@@ -485,10 +486,10 @@ TEST(a_broadcast_can_have_any_root)
 {
     struct scenario g = whole;
 
-    g.ask.kind = COLLECTIVE_BROADCAST;
-    g.ask.n = 31;
-    for (g.ask.n_nodes = 1; g.ask.n_nodes <= N_MAX; g.ask.n_nodes++)
-        for (g.ask.root = 0; g.ask.root < g.ask.n_nodes; g.ask.root++)
+    g.request.kind = COLLECTIVE_BROADCAST;
+    g.request.n = 31;
+    for (g.request.n_nodes = 1; g.request.n_nodes <= N_MAX; g.request.n_nodes++)
+        for (g.request.root = 0; g.request.root < g.request.n_nodes; g.request.root++)
             check_numbers(&g);
 }
 
@@ -501,8 +502,8 @@ static void check_bits(struct scenario *g)
         for (int turn = 0; turn < IN_TURN; turn++) {
             if (g->seed == 1)
                 memcpy(first[turn], nodes[0].result[turn], sizeof first[turn]);
-            for (int i = 0; i < g->ask.n_nodes; i++)
-                assert_memory_equal(first[turn], nodes[i].result[turn], g->ask.n * sizeof(float));
+            for (int i = 0; i < g->request.n_nodes; i++)
+                assert_memory_equal(first[turn], nodes[i].result[turn], g->request.n * sizeof(float));
         }
     }
 }
@@ -526,12 +527,12 @@ static size_t longest_way(enum collective_algorithm a, int n_nodes, size_t n)
         size_t sent = 0;
 
         assert_ok(collective_plan_make(&p,
-                                       &(struct plan_ask){.kind = COLLECTIVE_ALL_REDUCE,
-                                                          .algorithm = a,
-                                                          .n_nodes = n_nodes,
-                                                          .me = me,
-                                                          .n = n,
-                                                          .chunk = 1024},
+                                       &(struct plan_request){.kind = COLLECTIVE_ALL_REDUCE,
+                                                              .algorithm = a,
+                                                              .n_nodes = n_nodes,
+                                                              .me = me,
+                                                              .n = n,
+                                                              .chunk = 1024},
                                        &e));
         for (size_t i = 0; i < p.n_sends; i++)
             sent += p.sends[i].n;
@@ -543,17 +544,17 @@ static size_t longest_way(enum collective_algorithm a, int n_nodes, size_t n)
 
 TEST(two_nodes_get_the_same_bits_however_the_vector_is_split)
 {
-    struct scenario g = {.ask = {.chunk = CHUNK, .n_nodes = 2, .n = 61}, .seed = 1};
-    size_t starts[8], n_buckets = cut(starts, g.ask.n);
+    struct scenario g = {.request = {.chunk = CHUNK, .n_nodes = 2, .n = 61}, .seed = 1};
+    size_t starts[8], n_buckets = cut(starts, g.request.n);
     float uncut[IN_TURN][LEN_MAX];
 
-    g.ask.buckets = starts;
+    g.request.buckets = starts;
     for (int a = COLLECTIVE_RING; a < COLLECTIVE_ALGORITHMS; a++) {
-        g.ask.algorithm = (enum collective_algorithm)a;
-        g.ask.n_buckets = 0;
+        g.request.algorithm = (enum collective_algorithm)a;
+        g.request.n_buckets = 0;
         play(&g);
         memcpy(uncut, nodes[0].result, sizeof uncut);
-        g.ask.n_buckets = n_buckets;
+        g.request.n_buckets = n_buckets;
         play(&g);
         assert_memory_equal(uncut, nodes[0].result, sizeof uncut);
     }
@@ -616,12 +617,13 @@ TEST(a_plan_rebuilt_in_the_same_memory_is_identical)
 {
     struct collective_plan a = {0}, b = {0};
     struct err e = {0};
-    struct plan_ask ask = {.algorithm = COLLECTIVE_RING, .n_nodes = 7, .me = 3, .n = 1000, .chunk = 16};
-    struct plan_ask other = {.kind = COLLECTIVE_BROADCAST, .n_nodes = 9, .me = 8, .n = 5, .chunk = 2};
+    struct plan_request request = {
+        .algorithm = COLLECTIVE_RING, .n_nodes = 7, .me = 3, .n = 1000, .chunk = 16};
+    struct plan_request other = {.kind = COLLECTIVE_BROADCAST, .n_nodes = 9, .me = 8, .n = 5, .chunk = 2};
 
-    assert_ok(collective_plan_make(&a, &ask, &e));
+    assert_ok(collective_plan_make(&a, &request, &e));
     assert_ok(collective_plan_make(&b, &other, &e));
-    assert_ok(collective_plan_make(&b, &ask, &e));
+    assert_ok(collective_plan_make(&b, &request, &e));
     assert_int_equal(a.n_sends, b.n_sends);
     assert_int_equal(a.n_recvs, b.n_recvs);
     for (size_t i = 0; i < a.n_sends; i++)

@@ -56,7 +56,7 @@ static int compute(struct own_node *n, struct err *e)
 static bool take_turn(struct own_node *n)
 {
     static const char letters[] = ".CO.ERSD";
-    struct worker_ask ask;
+    struct worker_request request;
     struct mesh_event ev;
     struct err e = {0};
     int wants;
@@ -68,7 +68,7 @@ static bool take_turn(struct own_node *n)
         assert_ok(worker_event(&n->worker, &ev, &e));
         return true;
     }
-    wants = worker_next(&n->worker, &ask, &e);
+    wants = worker_next(&n->worker, &request, &e);
     assert_ok(wants);
     if (letters[wants] != '.' && strlen(n->trace) < TRACE - 1)
         n->trace[strlen(n->trace)] = letters[wants];
