@@ -8,6 +8,7 @@
 #include "agent/base/log.h"
 #include "agent/jobs/event_stream.h"
 #include "shared/base/clock.h"
+#include "shared/http/tls_session.h"
 
 enum { LINES_PER_S = 16 };
 /* Most bytes of request bodies in memory: for authenticated clients, and for others. */
@@ -57,13 +58,13 @@ static void log_refusal(struct api_call *x, const char *why)
 {
     struct api_server *h = server_of(x);
 
-    if (!sources_may_log(h->sources, conn_source(x->call->conn), clock_now()) || h->n_logged == LINES_PER_S) {
+    if (!sources_may_log(h->sources, http_source(x->call), clock_now()) || h->n_logged == LINES_PER_S) {
         h->n_unlogged++;
         return;
     }
     h->n_logged++;
     log_line(LOG_LEVEL_WARN, "agent", NULL, "http: %s %.100s from %s refused: %s", x->request_id,
-             x->call->conn->request->head.target, x->call->conn->peer_host, why);
+             x->call->head->target, x->call->peer_host, why);
 }
 
 /* Sets the body. If http_respond succeeds, it owns what the response owned of it. */
@@ -121,19 +122,19 @@ static void respond(struct api_call *x)
     counts_request(&h->agent->jobs.counts, route_number(x->asked), x->rq.method, (int)a.status,
                    clock_now() - x->begun);
     if (a.status == 401 && x->rq.route) {
-        sources_failed(h->sources, conn_source(x->call->conn), clock_now());
+        sources_failed(h->sources, http_source(x->call), clock_now());
         log_refusal(x, "a wrong join code");
     }
     if (x->rq.route && a.status != 401 && x->rq.method != METHOD_GET && x->rq.method != METHOD_HEAD &&
         (x->rq.is_authorised || a.status < 400))
         log_line(LOG_LEVEL_INFO, "agent", x->rq.route->flags & ROUTE_JOB ? x->rq.arg[0] : NULL,
-                 "http: %s %s %u", x->request_id, x->call->conn->request->head.target, a.status);
+                 "http: %s %s %u", x->request_id, x->call->head->target, a.status);
 }
 
 /* Returns whether the source has failed too often to try again now, and then fills the response. */
 static bool is_slowed(struct api_call *x)
 {
-    int wait_s = sources_slowed_s(server_of(x)->sources, conn_source(x->call->conn), clock_now());
+    int wait_s = sources_slowed_s(server_of(x)->sources, http_source(x->call), clock_now());
 
     if (wait_s == 0)
         return false;
@@ -147,13 +148,13 @@ static bool is_slowed(struct api_call *x)
 static bool pass_gate(struct api_call *x)
 {
     struct api_server *h = server_of(x);
-    struct conn *k = x->call->conn;
+    const struct http_call *c = x->call;
     const char *refusal = NULL;
-    const char *certificate = k->tls ? tls_session_client(k->tls, &refusal) : NULL;
-    const struct gate_input in = {.head = &k->request->head,
-                                  .local_host = k->local_host,
-                                  .is_loopback = k->is_loopback,
-                                  .has_tls = k->tls != NULL,
+    const char *certificate = c->tls ? tls_session_client(c->tls, &refusal) : NULL;
+    const struct gate_input in = {.head = c->head,
+                                  .local_host = c->local_host,
+                                  .is_loopback = c->is_loopback,
+                                  .has_tls = c->tls != NULL,
                                   .certificate = certificate,
                                   .certificate_refusal = refusal,
                                   .now = clock_wall(),
@@ -161,15 +162,15 @@ static bool pass_gate(struct api_call *x)
     struct gate_answer answer = {0};
 
     auth_refresh(&h->agent->auth);
-    if (k->refusal) {
+    if (c->refusal) {
         x->rq.method = N_METHODS;
-        respond_problem(&x->rs, BAD_REQUEST, NULL, HEAD_INVALID, k->refusal);
+        respond_problem(&x->rs, BAD_REQUEST, NULL, HEAD_INVALID, c->refusal);
         return false;
     }
     if (gate_check(&h->rules, &in, &x->rq, &answer) && !((x->rq.route->flags & ROUTE_CODE) && is_slowed(x)))
         return true;
     if (answer.has_wrong_token && !is_slowed(x))
-        sources_failed(h->sources, conn_source(k), clock_now());
+        sources_failed(h->sources, http_source(c), clock_now());
     x->asked = x->rq.route;
     x->rq.route = NULL;
     if (x->rs.status == 0) {
@@ -204,7 +205,7 @@ static void take_body(struct api_call *x, uint64_t bytes)
 static void begin_request(struct http_call *c)
 {
     struct api_call *x = calloc(1, sizeof *x);
-    uint64_t body_bytes = c->conn->request->head.body_bytes;
+    uint64_t body_bytes = c->head->body_bytes;
     uint8_t id[8];
     struct err e;
 
@@ -223,8 +224,8 @@ static void begin_request(struct http_call *c)
     }
     x->asked = x->rq.route;
     if (x->rq.is_authorised)
-        conn_mark_authenticated(c->conn);
-    c->conn->deadline = conn_deadline(body_bytes);
+        http_mark_authenticated(c);
+    http_admit_body(c);
     if (x->rq.route->flags & ROUTE_UPLOAD) {
         x->rq.route->handler(server_of(x)->agent, &x->rq, &x->rs);
         if (!x->rs.status &&
@@ -350,12 +351,12 @@ int api_server_open(struct api_server **out, struct agent *a, int listen_fd, str
 {
     struct api_server *s = calloc(1, sizeof *s);
     const struct identity *id = &a->auth.identity;
-    struct http_options o = {.conns = {.loop = &a->loop,
-                                       .allows_plain = a->allows_plain,
-                                       .max = CONNECTIONS_MAX,
-                                       .max_unauthenticated = UNAUTHENTICATED_MAX,
-                                       .max_per_source = UNAUTHENTICATED_PER_SOURCE,
-                                       .warn = log_warning},
+    struct http_options o = {.loop = &a->loop,
+                             .allows_plain = a->allows_plain,
+                             .max = CONNECTIONS_MAX,
+                             .max_unauthenticated = UNAUTHENTICATED_MAX,
+                             .max_per_source = UNAUTHENTICATED_PER_SOURCE,
+                             .warn = log_warning,
                              .service = &api_service,
                              .arg = s,
                              .n_changes = &a->jobs.n_changes};
@@ -377,7 +378,7 @@ int api_server_open(struct api_server **out, struct agent *a, int listen_fd, str
         api_server_close(s);
         return e->code;
     }
-    o.conns.keys = s->keys;
+    o.keys = s->keys;
     if (http_server_open(&s->http, &o, listen_fd, e) < 0) {
         api_server_close(s);
         return e->code;

@@ -1,4 +1,5 @@
-#include "shared/http/conn.h"
+/* conn -- accepts the connections of clients, limits and times them, and ends them. */
+#include "shared/http/http_server_private.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -370,7 +371,7 @@ static unsigned find_max(unsigned most)
                                             : SPARE_FILES / FILES_EACH;
 }
 
-int conns_open(struct conns *c, const struct conn_options *o, int listen_fd, struct err *e)
+int conns_open(struct conns *c, const struct http_options *o, int listen_fd, struct err *e)
 {
     *c = (struct conns){.loop = o->loop,
                         .options = *o,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "shared/base/clock.h"
+#include "shared/http/http_server_private.h"
 
 enum {
     POOL_BYTES = 64 << 10, /* per connection. Uploads arrive in chunks of this size: 16 KiB halve their speed,
@@ -22,6 +23,21 @@ enum {
 void *http_arg(const struct http_call *c)
 {
     return c->server->options.arg;
+}
+
+void http_mark_authenticated(struct http_call *c)
+{
+    conn_mark_authenticated(c->conn);
+}
+
+const struct source *http_source(const struct http_call *c)
+{
+    return conn_source(c->conn);
+}
+
+void http_admit_body(struct http_call *c)
+{
+    c->conn->deadline = conn_deadline(c->head->body_bytes);
 }
 
 bool http_is_closing(const struct http_call *c)
@@ -92,17 +108,22 @@ static void *on_target(void *arg, const char *target, struct MHD_Connection *con
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection,
                                                                    MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct http_server *h = arg;
-    struct http_call *c = calloc(1, sizeof *c);
+    struct conn *k = info ? info->socket_context : NULL;
+    struct http_call *c = k ? calloc(1, sizeof *c) : NULL;
 
     (void)target;
-    if (!c || !info || !info->socket_context) {
-        free(c);
+    if (!c)
         return NULL;
-    }
-    c->server = h;
-    c->connection = connection;
-    c->conn = info->socket_context;
-    c->conn->call = c;
+    *c = (struct http_call){.head = &k->request->head,
+                            .refusal = k->refusal,
+                            .local_host = k->local_host,
+                            .peer_host = k->peer_host,
+                            .is_loopback = k->is_loopback,
+                            .tls = k->tls,
+                            .server = h,
+                            .conn = k,
+                            .connection = connection};
+    k->call = c;
     h->n_calls++;
     return c;
 }
@@ -226,7 +247,7 @@ bool http_respond(struct http_call *c, const struct http_answer *a)
         if (a->headers[i].value &&
             MHD_add_response_header(r, a->headers[i].name, a->headers[i].value) != MHD_YES)
             c->is_failed = true;
-    if (c->conn->request->head.wants_close)
+    if (c->head->wants_close)
         MHD_add_response_header(r, "Connection", "close");
     if (!c->is_failed)
         c->is_failed = MHD_queue_response(c->connection, a->status, r) != MHD_YES;
@@ -280,9 +301,9 @@ int http_server_open(struct http_server **out, const struct http_options *o, int
         return err_set(e, ERR_NOMEM, "no memory for the server");
     }
     h->options = *o;
-    h->loop = o->conns.loop;
+    h->loop = o->loop;
     h->tick = (struct timer){.due = on_tick, .arg = h};
-    if (conns_open(&h->conns, &o->conns, listen_fd, e) < 0) {
+    if (conns_open(&h->conns, o, listen_fd, e) < 0) {
         free(h);
         return e->code;
     }

@@ -2,7 +2,7 @@
  *
  *   client <--TCP or TLS--> conn.c, relay.c <--socket pair--> libmicrohttpd <--> http_server.c, a service
  *
- * Clients' connections are accepted, limited and read here (conn.h). libmicrohttpd gets a connection for a
+ * Clients' connections are accepted, limited and read here (conn.c). libmicrohttpd gets a connection for a
  * client, one end of a socket pair, only when the whole head of a request has arrived and is valid (head.h),
  * with the head rewritten by head_write(). So connections that send nothing, or half a head, or half a TLS
  * handshake never reach it, and which heads are accepted does not depend on its version. The price is one
@@ -14,11 +14,50 @@
 #ifndef PSGD_HTTP_SERVER_H
 #define PSGD_HTTP_SERVER_H
 
-#include "shared/http/conn.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "shared/base/err.h"
+#include "shared/base/loop.h"
+#include "shared/http/head.h"
+
+struct conn;
+struct http_server;
+struct source;
+struct tls_keys;
+struct tls_session;
+struct MHD_Connection;
+
+/* One request with its response. */
+struct http_call {
+    const struct head *head; /* of the request, if `refusal` is NULL */
+    const char *refusal;     /* why the head is not valid; NULL: it is */
+    const char *local_host, *peer_host;
+    bool is_loopback;              /* the client is on this machine */
+    const struct tls_session *tls; /* NULL: HTTP without TLS */
+
+    /* Of the service. */
+    void *own;      /* NULL at first */
+    bool is_failed; /* the connection ends without an answer */
+    /* For a short wait: a client that has ended its sending side still gets its answer. Otherwise such a
+     * client counts as gone. */
+    bool is_brief;
+
+    /* Internal. */
+    struct http_server *server;
+    struct conn *conn;
+    struct MHD_Connection *connection;
+    bool is_begun, is_answered;
+    bool is_gone;                  /* the client will not receive the response */
+    struct http_call *next, *prev; /* in the list of suspended requests */
+    bool is_parked;
+};
 
 /* The functions that answer requests, called in this order; none may block. */
 struct http_service {
-    /* The head is here, valid or not (conn->refusal), and no byte of the body. May answer. */
+    /* The head is here, valid or not (refusal), and no byte of the body. May answer. */
     void (*begin)(struct http_call *c);
     /* The next bytes of the body of a request that is not answered yet; NULL: none has one. */
     void (*receive)(struct http_call *c, const char *bytes, size_t len);
@@ -35,7 +74,13 @@ struct http_service {
 };
 
 struct http_options {
-    struct conn_options conns;
+    struct loop *loop;
+    const struct tls_keys *keys; /* NULL: no TLS */
+    bool allows_plain;           /* HTTP without TLS */
+    /* Limits of connections: in all; unauthenticated in all; unauthenticated from one address or user. Each
+     * is at least the next. */
+    unsigned max, max_unauthenticated, max_per_source;
+    void (*warn)(const char *text); /* a line for the log; NULL: there is none */
     const struct http_service *service;
     void *arg;                 /* the service's */
     const uint64_t *n_changes; /* the service's: suspended requests are asked again when it has changed */
@@ -61,6 +106,12 @@ void http_server_close(struct http_server *h);
 
 /* Returns http_options.arg. */
 void *http_arg(const struct http_call *c);
+/* The request has shown a valid token: its connection is authenticated. */
+void http_mark_authenticated(struct http_call *c);
+/* Returns the client's source; asks the kernel for the user at the other end if that is on this machine. */
+const struct source *http_source(const struct http_call *c);
+/* The request is admitted, and its body may take as long as its length (head->body_bytes) allows. */
+void http_admit_body(struct http_call *c);
 /* Whether the server is being closed: suspended requests go on now, or never. */
 bool http_is_closing(const struct http_call *c);
 
@@ -90,19 +141,5 @@ bool http_respond(struct http_call *c, const struct http_answer *a);
 /* Suspends the request until the service's is_ready, which is asked at `look_at` (clock_now()) at the latest;
  * HUGE_VAL: no such time. It has no deadline meanwhile. */
 void http_park(struct http_call *c, double look_at);
-
-/* The server itself; its fields are for the files of this folder. */
-struct http_server {
-    struct http_options options;
-    struct loop *loop;
-    struct conns conns;
-    struct watch watch; /* of the library's epoll descriptor */
-    struct timer tick;
-    struct http_call *parked; /* the list of suspended requests */
-    unsigned n_calls;
-    uint64_t n_seen;      /* *n_changes when suspended requests were last asked */
-    bool look, suspended; /* suspended requests must be asked again; one was suspended in this turn */
-    bool is_closing;
-};
 
 #endif

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "shared/base/clock.h"
-#include "shared/http/conn.h"
+#include "shared/http/http_server_private.h"
 
 static const double NEXT_HEAD_S = 10; /* from the first byte of a later head to its end */
 static const double LINGER_S = 5;
@@ -291,7 +291,7 @@ static enum progress relay_out(struct conn *k)
  * it could not read. */
 static enum progress look_at_first(struct conn *k)
 {
-    const struct conn_options *o = &k->conns->options;
+    const struct http_options *o = &k->conns->options;
     uint8_t first;
     ssize_t n = recv(k->client.fd, &first, 1, MSG_PEEK);
 

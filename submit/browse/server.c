@@ -208,7 +208,7 @@ static void respond_with_cookie(struct http_call *c)
 static void admit_request(struct http_call *c, struct target *target)
 {
     struct server *s = server_of(c);
-    const struct head *head = &c->conn->request->head;
+    const struct head *head = c->head;
     struct page_refusal refusal;
     enum page_answer admitted = page_access_check(&s->access, head, target->path,
                                                   target_query(target, "token"), &refusal);
@@ -217,7 +217,7 @@ static void admit_request(struct http_call *c, struct target *target)
         respond_problem(c, refusal.status, refusal.why);
         return;
     }
-    conn_mark_authenticated(c->conn);
+    http_mark_authenticated(c);
     if (admitted == PAGE_SET_COOKIE) {
         respond_with_cookie(c);
     } else if (strcmp(head->method, "GET") != 0 && strcmp(head->method, "HEAD") != 0 &&
@@ -237,10 +237,10 @@ static void begin_request(struct http_call *c)
     char why[128];
     struct err e;
 
-    if (c->conn->refusal) {
-        snprintf(why, sizeof why, HEAD_INVALID, c->conn->refusal);
+    if (c->refusal) {
+        snprintf(why, sizeof why, HEAD_INVALID, c->refusal);
         respond_problem(c, 400, why);
-    } else if (target_parse(&target, c->conn->request->head.target, &e) < 0) {
+    } else if (target_parse(&target, c->head->target, &e) < 0) {
         respond_problem(c, e.code == ERR_USAGE ? 400 : 503, e.text);
     } else {
         admit_request(c, &target);
@@ -383,11 +383,11 @@ static int start_thread(struct server *s, struct err *e)
 
 static int open_http(struct server *s, int fd, struct err *e)
 {
-    const struct http_options o = {.conns = {.loop = &s->loop,
-                                             .allows_plain = true,
-                                             .max = PAGE_CONNECTIONS,
-                                             .max_unauthenticated = PAGE_UNAUTHENTICATED,
-                                             .max_per_source = PAGE_UNAUTHENTICATED},
+    const struct http_options o = {.loop = &s->loop,
+                                   .allows_plain = true,
+                                   .max = PAGE_CONNECTIONS,
+                                   .max_unauthenticated = PAGE_UNAUTHENTICATED,
+                                   .max_per_source = PAGE_UNAUTHENTICATED,
                                    .service = &page_service,
                                    .arg = s,
                                    .n_changes = &s->n_changes};

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "agent/api/gate.h"
-#include "shared/http/conn.h"
+#include "shared/http/http_server_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 

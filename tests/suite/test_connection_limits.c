@@ -10,7 +10,7 @@
 
 #include "agent/api/api.h"
 #include "shared/base/clock.h"
-#include "shared/http/http_server.h"
+#include "shared/http/http_server_private.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/stderr_catch.h"
 #include "tests/unit/unit.h"

@@ -1,6 +1,6 @@
 #include "agent/api/gate.h"
 
-#include "shared/http/conn.h"
+#include "shared/http/http_server_private.h"
 #include "tests/unit/unit.h"
 
 static struct token token = {.name = "owner", .scope = SCOPE_ADMIN, .is_valid = true};

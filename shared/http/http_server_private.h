@@ -1,18 +1,18 @@
-/* conn -- the connections of clients: conn.c accepts, limits, times and ends them; relay.c moves their bytes.
+/* http_server_private -- the members of the HTTP server and of its connections: conn.c accepts, limits, times
+ * and ends these, relay.c moves their bytes.
  *
  * A connection is unauthenticated until the service says that a request on it has shown a valid token
- * (conn_mark_authenticated). struct conn_options limits how many unauthenticated connections there may be in
+ * (conn_mark_authenticated). struct http_options limits how many unauthenticated connections there may be in
  * all, and how many from one address; one more evicts the oldest, from that address or of all. So a client
  * that shows its token at once is served, however many clients show none: a connection can be evicted only
  * until its first request is read. One user of this machine could fill the share of a local address, so when
  * that share is full, each user counts as a source (source.h), and the oldest connection of the source with
- * the most is evicted. Unauthenticated connections never take more than
- * max_unauthenticated of the places. */
-#ifndef PSGD_HTTP_CONN_H
-#define PSGD_HTTP_CONN_H
+ * the most is evicted. Unauthenticated connections never take more than max_unauthenticated of the places. */
+#ifndef PSGD_HTTP_SERVER_PRIVATE_H
+#define PSGD_HTTP_SERVER_PRIVATE_H
 
 #include "shared/base/loop.h"
-#include "shared/http/head.h"
+#include "shared/http/http_server.h"
 #include "shared/http/source.h"
 #include "shared/http/tls_session.h"
 
@@ -28,26 +28,7 @@ enum conn_state {
 
 enum { CONN_CHUNK = 64 << 10 };
 
-struct http_server;
-struct MHD_Connection;
 struct MHD_Daemon;
-
-/* One request with its response. */
-struct http_call {
-    struct http_server *server;
-    struct conn *conn; /* its request->head is the request's */
-    struct MHD_Connection *connection;
-    void *own; /* the service's; NULL at first */
-    bool is_begun, is_answered;
-    bool is_failed; /* the connection ends without an answer */
-    bool is_gone;   /* the client will not receive the response */
-    /* Set by the service for a short wait: a client that has ended its sending side still gets its answer.
-     * Otherwise such a client counts as gone. */
-    bool is_brief;
-
-    struct http_call *next, *prev; /* in the list of suspended requests */
-    bool is_parked;
-};
 
 /* The head of a request, while it arrives and is handled. */
 struct request_head {
@@ -90,20 +71,10 @@ struct conn_list {
     unsigned n;
 };
 
-struct conn_options {
-    struct loop *loop;
-    const struct tls_keys *keys; /* NULL: no TLS */
-    bool allows_plain;           /* HTTP without TLS */
-    /* Limits of connections: in all; unauthenticated in all; unauthenticated from one address or user. Each
-     * is at least the next. */
-    unsigned max, max_unauthenticated, max_per_source;
-    void (*warn)(const char *text); /* a line for the log; NULL: there is none */
-};
-
 /* The listening socket and all connections. */
 struct conns {
     struct loop *loop;
-    struct conn_options options;
+    struct http_options options;
     struct MHD_Daemon *library; /* which gets the connections; set after conns_open */
     struct watch listening;
     struct timer pause; /* accepting is paused: no descriptor or memory was free */
@@ -119,20 +90,30 @@ struct conns {
     char chunk[CONN_CHUNK];
 };
 
-/* For services.
- *
- * A request on it has shown a valid token. */
-void conn_mark_authenticated(struct conn *k);
-/* Returns its source; asks the kernel for the user at the other end if that is on this machine. */
-const struct source *conn_source(struct conn *k);
-/* Returns the time by which a request of so many bytes must be answered, or a response of so many be
- * received. */
-double conn_deadline(uint64_t bytes);
+struct http_server {
+    struct http_options options;
+    struct loop *loop;
+    struct conns conns;
+    struct watch watch; /* of the library's epoll descriptor */
+    struct timer tick;
+    struct http_call *parked; /* the list of suspended requests */
+    unsigned n_calls;
+    uint64_t n_seen;      /* *n_changes when suspended requests were last asked */
+    bool look, suspended; /* suspended requests must be asked again; one was suspended in this turn */
+    bool is_closing;
+};
 
 /* For http_server.c.
  *
  * Takes listen_fd, also on failure. */
-int conns_open(struct conns *c, const struct conn_options *o, int listen_fd, struct err *e);
+int conns_open(struct conns *c, const struct http_options *o, int listen_fd, struct err *e);
+/* A request on it has shown a valid token. */
+void conn_mark_authenticated(struct conn *k);
+/* http_source() */
+const struct source *conn_source(struct conn *k);
+/* Returns the time by which a request of so many bytes must be answered, or a response of so many be
+ * received. */
+double conn_deadline(uint64_t bytes);
 /* Stops accepting. */
 void conns_quiesce(struct conns *c);
 /* Ends the connections whose time is over. Call once a second. */
