@@ -97,7 +97,7 @@ const char *query_get(const struct request *rq, const char *key)
     return NULL;
 }
 
-bool query_number(uint64_t *out, const struct request *rq, struct response *rs, const char *key,
+bool query_number(uint64_t *out, const struct request *rq, struct api_response *rs, const char *key,
                   uint64_t least, uint64_t otherwise)
 {
     const char *text = query_get(rq, key);
@@ -115,7 +115,7 @@ bool query_number(uint64_t *out, const struct request *rq, struct response *rs, 
     return false;
 }
 
-bool api_timeout(double *out, const struct request *rq, struct response *rs)
+bool api_timeout(double *out, const struct request *rq, struct api_response *rs)
 {
     const char *text = query_get(rq, "timeout_s");
     char *end;
@@ -127,7 +127,7 @@ bool api_timeout(double *out, const struct request *rq, struct response *rs)
     return false;
 }
 
-json_t *api_body(const struct request *rq, struct response *rs)
+json_t *api_body(const struct request *rq, struct api_response *rs)
 {
     struct err e;
     json_t *doc;
@@ -152,7 +152,7 @@ bool api_is_open(const struct request *rq, const char key_sha256[SHA256_HEX])
     return has_key || rq->scope == SCOPE_ADMIN || (rq->scope == SCOPE_READ && rq->route->needs == NEEDS_READ);
 }
 
-void respond_problem(struct response *rs, enum problem p, const char *hint, const char *fmt, ...)
+void respond_problem(struct api_response *rs, enum problem p, const char *hint, const char *fmt, ...)
 {
     char detail[1024], error_id[16];
     uint8_t id[4];
@@ -177,12 +177,12 @@ void respond_problem(struct response *rs, enum problem p, const char *hint, cons
         log_line(LOG_LEVEL_ERROR, "agent", NULL, "http: %s %s: %s", error_id, problem_code(p), detail);
 }
 
-void respond_error(struct response *rs, const struct err *e)
+void respond_error(struct api_response *rs, const struct err *e)
 {
     respond_problem(rs, problem_of(e), e->hint, "%s", e->text);
 }
 
-static void respond_document(struct response *rs, int status, json_t *take, bool is_indented)
+static void respond_document(struct api_response *rs, int status, json_t *take, bool is_indented)
 {
     char *text = json_dump_line(take, is_indented ? JSON_INDENT(2) : JSON_COMPACT);
 
@@ -198,22 +198,22 @@ static void respond_document(struct response *rs, int status, json_t *take, bool
     rs->len = strlen(text);
 }
 
-void respond_json(struct response *rs, int status, json_t *take)
+void respond_json(struct api_response *rs, int status, json_t *take)
 {
     respond_document(rs, status, take, false);
 }
 
-void respond_page(struct response *rs, json_t *take)
+void respond_page(struct api_response *rs, json_t *take)
 {
     respond_document(rs, 200, take, true);
 }
 
-void response_clear(struct response *rs)
+void response_clear(struct api_response *rs)
 {
     if (rs->kind == RESPONSE_FILE && rs->fd >= 0)
         close(rs->fd);
     if (rs->awaited)
         rs->wait->drop(rs->awaited);
     free(rs->body);
-    *rs = (struct response){0};
+    *rs = (struct api_response){0};
 }

@@ -20,7 +20,7 @@ enum { TARGET_MAX = 512, N_ARGS_MAX = 2, ARG_MAX = 64, N_QUERY_MAX = 6, QUERY_VA
 
 struct agent;
 struct job;
-struct response;
+struct api_response;
 struct route;
 struct task;
 
@@ -48,8 +48,8 @@ struct request {
 /* What a response waits for: is_over is asked when a job has changed, and at least once a second; `finish`
  * fills the response once is_over is true, or when the agent stops; `drop` frees rs->awaited. */
 struct wait_kind {
-    bool (*is_over)(const struct agent *a, const struct response *rs);
-    void (*finish)(struct agent *a, struct response *rs);
+    bool (*is_over)(const struct agent *a, const struct api_response *rs);
+    void (*finish)(struct agent *a, struct api_response *rs);
     void (*drop)(void *awaited); /* NULL: there is nothing to free */
 };
 
@@ -61,7 +61,7 @@ enum response_kind {
 };
 
 /* {0} is 200 without a body. */
-struct response {
+struct api_response {
     enum response_kind kind;
     int status; /* 0: 200 */
     const char *type;
@@ -85,7 +85,7 @@ struct response {
     const char *policy; /* Content-Security-Policy of a page; NULL: not one for browsers */
 };
 
-typedef void route_handler(struct agent *a, const struct request *rq, struct response *rs);
+typedef void route_handler(struct agent *a, const struct request *rq, struct api_response *rs);
 
 enum route_flags {
     ROUTE_UPLOAD = 1,        /* the body is a blob named {hex}: streamed to the store, not to the handler */
@@ -205,22 +205,22 @@ const char *method_label(size_t i);
 
 const char *query_get(const struct request *rq, const char *key); /* NULL: not given */
 
-/* The functions with a struct response that return false or NULL have filled it with a problem.
+/* The functions with a struct api_response that return false or NULL have filled it with a problem.
  *
  * Parses the whole number of at most 15 digits under `key`, at least `least`; `otherwise` if the key is not
  * given. */
-bool query_number(uint64_t *out, const struct request *rq, struct response *rs, const char *key,
+bool query_number(uint64_t *out, const struct request *rq, struct api_response *rs, const char *key,
                   uint64_t least, uint64_t otherwise);
 
 /* Parses timeout_s, in seconds up to 3600; 60 if it is not given. */
-bool api_timeout(double *out, const struct request *rq, struct response *rs);
+bool api_timeout(double *out, const struct request *rq, struct api_response *rs);
 
 /* Parses the body, which the caller frees. */
-json_t *api_body(const struct request *rq, struct response *rs);
+json_t *api_body(const struct request *rq, struct api_response *rs);
 
 /* In api_jobs.c: returns the job that the first argument names, and renews its lease if the request may do
  * that. NULL, with status 404: there is no such job, or the request may not see it. */
-struct task *api_task(struct agent *a, const struct request *rq, struct response *rs);
+struct task *api_task(struct agent *a, const struct request *rq, struct api_response *rs);
 
 /* Whether the request may reach the job with this key. Two members with scope `submit` must not reach each
  * other's jobs. A request without the job's key gets the same answer whether or not the job exists. */
@@ -230,11 +230,11 @@ bool api_is_open(const struct request *rq, const char key_sha256[SHA256_HEX]);
 bool api_is_listed(const struct request *rq, const struct job *j);
 
 /* Fills a response. The detail is a printf format; the hint may be NULL. */
-void respond_problem(struct response *rs, enum problem p, const char *hint, const char *fmt, ...)
+void respond_problem(struct api_response *rs, enum problem p, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-void respond_error(struct response *rs, const struct err *e);
-void respond_json(struct response *rs, int status, json_t *take); /* takes the value */
-void respond_page(struct response *rs, json_t *take); /* 200, indented for readers; takes the value */
-void response_clear(struct response *rs);
+void respond_error(struct api_response *rs, const struct err *e);
+void respond_json(struct api_response *rs, int status, json_t *take); /* takes the value */
+void respond_page(struct api_response *rs, json_t *take); /* 200, indented for readers; takes the value */
+void response_clear(struct api_response *rs);
 
 #endif

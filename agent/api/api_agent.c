@@ -28,7 +28,7 @@ static json_t *uptime_json(const struct agent *a)
     return json_real(round((clock_now() - a->since) * 1e3) / 1e3);
 }
 
-void api_healthz(struct agent *a, const struct request *rq, struct response *rs)
+void api_healthz(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     (void)a;
     (void)rq;
@@ -37,7 +37,7 @@ void api_healthz(struct agent *a, const struct request *rq, struct response *rs)
     rs->len = rs->body ? 3 : 0;
 }
 
-void api_readyz(struct agent *a, const struct request *rq, struct response *rs)
+void api_readyz(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     json_t *reasons = json_array();
     bool ready;
@@ -84,7 +84,7 @@ static const uint8_t *find_provable(const struct agent *a, const char *key)
     return found;
 }
 
-void api_prove(struct agent *a, const struct request *rq, struct response *rs)
+void api_prove(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     const char *nonce = query_get(rq, "nonce"), *key = query_get(rq, "key");
     char proof[BASE64_TEXT];
@@ -104,7 +104,7 @@ void api_prove(struct agent *a, const struct request *rq, struct response *rs)
     respond_json(rs, 200, json_pack("{s:s, s:s}", "pin", a->auth.identity.pin, "proof", proof));
 }
 
-void api_agent(struct agent *a, const struct request *rq, struct response *rs)
+void api_agent(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     size_t n_active = task_count(&a->jobs, job_is_active), n_slots = (size_t)a->opt.slots;
     int n_codecs;
@@ -140,7 +140,7 @@ void api_agent(struct agent *a, const struct request *rq, struct response *rs)
 }
 
 /* Drains or resumes the agent, and answers with the numbers of jobs that run and that wait. */
-static void set_draining(struct agent *a, bool is_draining, struct response *rs)
+static void set_draining(struct agent *a, bool is_draining, struct api_response *rs)
 {
     struct err e;
 
@@ -153,13 +153,13 @@ static void set_draining(struct agent *a, bool is_draining, struct response *rs)
                                (json_int_t)task_count(&a->jobs, job_is_pending)));
 }
 
-void api_drain(struct agent *a, const struct request *rq, struct response *rs)
+void api_drain(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     (void)rq;
     set_draining(a, true, rs);
 }
 
-void api_resume(struct agent *a, const struct request *rq, struct response *rs)
+void api_resume(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     (void)rq;
     set_draining(a, false, rs);
@@ -216,7 +216,7 @@ static const char *agent_state_of(const struct agent *a)
     return is_busy ? "busy" : "idle";
 }
 
-void api_status(struct agent *a, const struct request *rq, struct response *rs)
+void api_status(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     json_t *about = json_pack("{s:s,s:s,s:s,s:i,s:o,s:o,s:s}", "id", a->id, "version", PSGD_VERSION,
                               "address", a->address, "pid", (int)getpid(), "since", time_json(a->since_wall),
@@ -233,7 +233,7 @@ void api_status(struct agent *a, const struct request *rq, struct response *rs)
     respond_page(rs, o);
 }
 
-void api_join(struct agent *a, const struct request *rq, struct response *rs)
+void api_join(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     static const char *const keys[] = {"code", "name", NULL};
     char code[BASE64_TEXT], name[MEMBER_NAME + 1], token[BASE64_TEXT];

@@ -25,7 +25,7 @@ static void identify_answer(char *out, size_t size, const struct series_query *q
         n += snprintf(out + n, size - (size_t)n, "|%s", texts[i] ? texts[i] : "");
 }
 
-void api_curves(struct agent *a, const struct request *rq, struct response *rs)
+void api_curves(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     const struct task *t = api_task(a, rq, rs);
     const struct series_query q = {.file = query_get(rq, "file"),

@@ -17,7 +17,7 @@
  * size. */
 #define PART_BYTES (4ull << 20)
 
-void api_events(struct agent *a, const struct request *rq, struct response *rs)
+void api_events(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     struct task *t = api_task(a, rq, rs);
     uint64_t after;
@@ -44,7 +44,7 @@ struct file_part {
 };
 
 /* Takes `after` from the query; false: answered with 400. */
-static bool take_after(struct file_part *p, const struct request *rq, struct response *rs)
+static bool take_after(struct file_part *p, const struct request *rq, struct api_response *rs)
 {
     p->is_bounded = query_get(rq, "after") != NULL;
     return query_number(&p->after, rq, rs, "after", 0, 0);
@@ -52,7 +52,7 @@ static bool take_after(struct file_part *p, const struct request *rq, struct res
 
 /* Responds with a file as it is now. */
 static void respond_file(const struct task *t, const char *name, const struct file_part *p,
-                         const struct request *rq, struct response *rs)
+                         const struct request *rq, struct api_response *rs)
 {
     struct stat st;
     struct err e;
@@ -77,7 +77,7 @@ static void respond_file(const struct task *t, const char *name, const struct fi
         etag_by_file(rq, rs, &st);
 }
 
-void api_logs(struct agent *a, const struct request *rq, struct response *rs)
+void api_logs(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     const struct task *t = api_task(a, rq, rs);
     struct file_part p = {.may_be_missing = true};
@@ -96,7 +96,7 @@ static void list_kinds(char *out, size_t size)
                               (int)strcspn(artifacts[i].name, "."), artifacts[i].name);
 }
 
-void api_records(struct agent *a, const struct request *rq, struct response *rs)
+void api_records(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     const struct task *t = api_task(a, rq, rs);
     const char *kind = query_get(rq, "kind"), *name;
@@ -137,7 +137,7 @@ static json_t *digest_json(struct file_digest *d, int fd)
     return json_string(d->hex);
 }
 
-void api_artifacts(struct agent *a, const struct request *rq, struct response *rs)
+void api_artifacts(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     struct task *t = api_task(a, rq, rs);
     json_t *list;
@@ -164,7 +164,7 @@ void api_artifacts(struct agent *a, const struct request *rq, struct response *r
     etag_by_body(rq, rs);
 }
 
-void api_artifact(struct agent *a, const struct request *rq, struct response *rs)
+void api_artifact(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     const struct task *t = api_task(a, rq, rs);
     const char *name = artifact_find(rq->arg[1]);
@@ -178,7 +178,7 @@ void api_artifact(struct agent *a, const struct request *rq, struct response *rs
 }
 
 /* Sets only the length: blobs have no GET, and a HEAD sends no body. */
-void api_blob_head(struct agent *a, const struct request *rq, struct response *rs)
+void api_blob_head(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     int64_t size = blob_size(&a->jobs.blobs, rq->arg[0]);
 
@@ -194,7 +194,7 @@ void api_blob_head(struct agent *a, const struct request *rq, struct response *r
 
 /* Called before the body is read, as a blob that is stored need not be sent. The upload itself is in
  * agent/http/ and blob.c. */
-void api_blob_put(struct agent *a, const struct request *rq, struct response *rs)
+void api_blob_put(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     rs->status = blob_size(&a->jobs.blobs, rq->arg[0]) >= 0 ? 200 : 0;
 }

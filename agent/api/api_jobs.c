@@ -18,7 +18,7 @@
 
 enum { MAX_GRACE_S = 600, MAX_CANCEL_TEXT = 200 };
 
-static void respond_unknown(const struct agent *a, const struct request *rq, struct response *rs)
+static void respond_unknown(const struct agent *a, const struct request *rq, struct api_response *rs)
 {
     const struct tombstone *f = task_find(&a->jobs, rq->arg[0]) ? NULL
                                                                 : retention_tombstone(&a->jobs, rq->arg[0]);
@@ -29,7 +29,7 @@ static void respond_unknown(const struct agent *a, const struct request *rq, str
         respond_problem(rs, NOT_FOUND, NULL, "%s: unknown job", rq->arg[0]);
 }
 
-struct task *api_task(struct agent *a, const struct request *rq, struct response *rs)
+struct task *api_task(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     struct task *t = task_attempt(&a->jobs, rq->arg[0], rq->attempt);
 
@@ -42,7 +42,7 @@ struct task *api_task(struct agent *a, const struct request *rq, struct response
     return t;
 }
 
-static void respond_job(struct response *rs, int status, const struct task *t)
+static void respond_job(struct api_response *rs, int status, const struct task *t)
 {
     respond_json(rs, status, task_json(t));
 }
@@ -66,7 +66,7 @@ static int compare_request(const struct job *j, const struct job_spec *spec, str
     return rc;
 }
 
-static void respond_busy(struct agent *a, const struct request *rq, struct response *rs)
+static void respond_busy(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     const struct task *t = a->jobs.first;
     const char *id;
@@ -116,7 +116,7 @@ static size_t count_others(const struct agent *a, const struct job_spec *spec,
 }
 
 static bool may_reserve(struct agent *a, const struct request *rq, const struct job_spec *spec,
-                        struct response *rs)
+                        struct api_response *rs)
 {
     size_t n_pending = count_others(a, spec, job_is_pending);
     bool is_busy = n_pending > 0 || count_others(a, spec, job_is_active) >= (size_t)a->opt.slots;
@@ -149,7 +149,7 @@ static bool may_reserve(struct agent *a, const struct request *rq, const struct 
     return false;
 }
 
-void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
+void api_reserve(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     json_t *doc = api_body(rq, rs);
     struct job_spec spec;
@@ -195,7 +195,7 @@ void api_reserve(struct agent *a, const struct request *rq, struct response *rs)
     snprintf(rs->location, sizeof rs->location, "/v1/jobs/%s", spec.id);
 }
 
-void api_jobs(struct agent *a, const struct request *rq, struct response *rs)
+void api_jobs(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     const char *state = query_get(rq, "state");
     enum job_state only = JOB_PENDING;
@@ -217,7 +217,7 @@ void api_jobs(struct agent *a, const struct request *rq, struct response *rs)
     respond_jobs(rq, rs, json_pack("{s:o}", "jobs", list));
 }
 
-void api_job(struct agent *a, const struct request *rq, struct response *rs)
+void api_job(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     struct task *t = api_task(a, rq, rs);
 
@@ -232,7 +232,7 @@ static bool is_meant(const struct task *t, const struct request *rq)
            (rq->attempt == 0 || rq->attempt == t->job.spec.attempt);
 }
 
-void api_forget(struct agent *a, const struct request *rq, struct response *rs)
+void api_forget(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     struct task *t = api_task(a, rq, rs), *next;
     char why[TOMBSTONE_WHY_MAX];
@@ -257,7 +257,7 @@ void api_forget(struct agent *a, const struct request *rq, struct response *rs)
     rs->status = 204;
 }
 
-void api_package(struct agent *a, const struct request *rq, struct response *rs)
+void api_package(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     struct task *t = api_task(a, rq, rs);
     enum package p;
@@ -296,7 +296,7 @@ void api_package(struct agent *a, const struct request *rq, struct response *rs)
         job_advance(t);
 }
 
-static void start_job(struct task *t, const struct start_document *d, struct response *rs)
+static void start_job(struct task *t, const struct start_document *d, struct api_response *rs)
 {
     struct err e;
 
@@ -311,7 +311,7 @@ static void start_job(struct task *t, const struct start_document *d, struct res
         respond_job(rs, 202, t);
 }
 
-void api_start(struct agent *a, const struct request *rq, struct response *rs)
+void api_start(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     struct task *t = api_task(a, rq, rs);
     struct start_document d;
@@ -347,7 +347,7 @@ static const struct json_field cancel_fields[] = {
 };
 
 /* An empty body leaves *c as it is. Returns false if the request was answered with an error. */
-static bool take_cancel(struct cancel *c, const struct request *rq, struct response *rs)
+static bool take_cancel(struct cancel *c, const struct request *rq, struct api_response *rs)
 {
     struct err e = {0};
     json_t *doc;
@@ -363,7 +363,7 @@ static bool take_cancel(struct cancel *c, const struct request *rq, struct respo
     return e.code == 0;
 }
 
-void api_cancel(struct agent *a, const struct request *rq, struct response *rs)
+void api_cancel(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     struct task *t = api_task(a, rq, rs);
     struct cancel c = {.grace_s = STOP_GRACE_S};
@@ -379,14 +379,14 @@ void api_cancel(struct agent *a, const struct request *rq, struct response *rs)
     respond_job(rs, 202, t);
 }
 
-static bool job_has_ended(const struct agent *a, const struct response *rs)
+static bool job_has_ended(const struct agent *a, const struct api_response *rs)
 {
     const struct task *t = task_attempt(&a->jobs, rs->id, rs->attempt);
 
     return !t || job_state_is_terminal(t->job.state) || clock_now() >= rs->deadline;
 }
 
-static void respond_waited(struct agent *a, struct response *rs)
+static void respond_waited(struct agent *a, struct api_response *rs)
 {
     const struct task *t = task_attempt(&a->jobs, rs->id, rs->attempt);
 
@@ -398,7 +398,7 @@ static void respond_waited(struct agent *a, struct response *rs)
 
 static const struct wait_kind wait_for_job = {.is_over = job_has_ended, .finish = respond_waited};
 
-void api_wait(struct agent *a, const struct request *rq, struct response *rs)
+void api_wait(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     struct task *t = api_task(a, rq, rs);
     double timeout_s;

@@ -299,7 +299,7 @@ static void put_process(FILE *f, const struct agent *a)
             a->since_wall);
 }
 
-void api_metrics(struct agent *a, const struct request *rq, struct response *rs)
+void api_metrics(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     FILE *f = open_memstream(&rs->body, &rs->len);
     bool is_whole;

@@ -9,7 +9,7 @@
 #include "shared/base/clock.h"
 
 /* Returns whether the node trains, so that it has a model that changes; otherwise fills the response. */
-static bool model_exists(const struct task *t, struct response *rs)
+static bool model_exists(const struct task *t, struct api_response *rs)
 {
     const struct job *j = &t->job;
     const char *state = job_state_name(j->state);
@@ -27,7 +27,7 @@ static bool model_exists(const struct task *t, struct response *rs)
 }
 
 /* rs->after is the number of the model that the request waits for. */
-static bool model_is_there(const struct agent *a, const struct response *rs)
+static bool model_is_there(const struct agent *a, const struct api_response *rs)
 {
     const struct task *t = task_attempt(&a->jobs, rs->id, rs->attempt);
 
@@ -35,7 +35,7 @@ static bool model_is_there(const struct agent *a, const struct response *rs)
 }
 
 /* The file, or why the node has not written it. */
-static void respond_model(struct agent *a, struct response *rs)
+static void respond_model(struct agent *a, struct api_response *rs)
 {
     const struct task *t = task_attempt(&a->jobs, rs->id, rs->attempt);
     const struct job_spec *spec = t ? &t->job.spec : NULL;
@@ -70,7 +70,7 @@ static void respond_model(struct agent *a, struct response *rs)
 
 static const struct wait_kind wait_for_model = {.is_over = model_is_there, .finish = respond_model};
 
-void api_model(struct agent *a, const struct request *rq, struct response *rs)
+void api_model(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     const struct task *t = api_task(a, rq, rs);
     double timeout_s;

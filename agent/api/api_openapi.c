@@ -261,7 +261,7 @@ static int make_document(struct static_document *d, struct err *e)
     return text ? 0 : e->code;
 }
 
-void api_openapi(struct agent *a, const struct request *rq, struct response *rs)
+void api_openapi(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     struct err e = {0};
 

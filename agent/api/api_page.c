@@ -25,7 +25,7 @@ static int make_page(struct static_document *d, struct err *e)
     return 0;
 }
 
-void api_page(struct agent *a, const struct request *rq, struct response *rs)
+void api_page(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     struct err e = {0};
 

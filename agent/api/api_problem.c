@@ -15,7 +15,7 @@ static const char html[] = "<!doctype html>\n<html lang=\"en\"><head><meta chars
                            "</body></html>\n";
 static const char plain[] = "%s\n%s, HTTP status %d\n\n%s\n%s\n";
 
-void api_problem(struct agent *a, const struct request *rq, struct response *rs)
+void api_problem(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     enum problem p = problem_find(rq->arg[0]);
     const char *code = problem_code(p), *title = problem_title(p);

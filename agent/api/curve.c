@@ -216,7 +216,7 @@ static struct curve *curve_new(struct curves *all, const struct series_query *q,
     return c;
 }
 
-static bool curve_is_ready(const struct agent *a, const struct response *rs)
+static bool curve_is_ready(const struct agent *a, const struct api_response *rs)
 {
     const struct curve *c = rs->awaited;
 
@@ -225,7 +225,7 @@ static bool curve_is_ready(const struct agent *a, const struct response *rs)
 }
 
 /* The document, or the problem; before the curve is ready, when the agent stops: that problem. */
-static void respond_curves(struct agent *a, struct response *rs)
+static void respond_curves(struct agent *a, struct api_response *rs)
 {
     struct curve *c = rs->awaited;
     struct curves *all = c->all;
@@ -248,7 +248,8 @@ static void respond_curves(struct agent *a, struct response *rs)
         memcpy(etag, c->etag, sizeof etag);
         c->out = -1;
         response_clear(rs);
-        *rs = (struct response){.kind = RESPONSE_FILE, .type = "application/json", .fd = out, .bytes = bytes};
+        *rs = (struct api_response){
+            .kind = RESPONSE_FILE, .type = "application/json", .fd = out, .bytes = bytes};
         memcpy(rs->etag, etag, sizeof etag);
     }
 }
@@ -275,7 +276,7 @@ static const struct wait_kind wait_for_curve = {
     .is_over = curve_is_ready, .finish = respond_curves, .drop = curve_free};
 
 void curve_ask(struct curves *all, const struct series_query *q, int fd, const char *more,
-               const struct request *rq, struct response *rs)
+               const struct request *rq, struct api_response *rs)
 {
     char etag[sizeof rs->etag];
     uint64_t bytes;

@@ -34,7 +34,7 @@ struct curves {
  * or is 304, or a problem, such as OVERLOADED if too many wait. `more` identifies file and query, for the
  * ETag. */
 void curve_ask(struct curves *all, const struct series_query *q, int fd, const char *more,
-               const struct request *rq, struct response *rs);
+               const struct request *rq, struct api_response *rs);
 
 size_t curves_count(const struct curves *all);      /* that run or wait */
 bool curve_is_own(const void *curves, pid_t child); /* one of the processes of struct curves */

@@ -40,14 +40,14 @@ void etag_make(char out[ETAG_TEXT], const void *bytes, size_t len)
 }
 
 /* A 304 has no body, but states its length as the 200 would (RFC 9110 8.6). */
-void etag_unchanged(struct response *rs, const char etag[ETAG_TEXT], uint64_t bytes)
+void etag_unchanged(struct api_response *rs, const char etag[ETAG_TEXT], uint64_t bytes)
 {
     response_clear(rs);
-    *rs = (struct response){.status = 304, .kind = RESPONSE_FILE, .fd = -1, .bytes = bytes};
+    *rs = (struct api_response){.status = 304, .kind = RESPONSE_FILE, .fd = -1, .bytes = bytes};
     memcpy(rs->etag, etag, ETAG_TEXT);
 }
 
-static void tag_response(const struct request *rq, struct response *rs, const void *bytes, size_t len)
+static void tag_response(const struct request *rq, struct api_response *rs, const void *bytes, size_t len)
 {
     etag_make(rs->etag, bytes, len);
     if (etag_is_in(rq->if_none_match, rs->etag)) {
@@ -58,13 +58,13 @@ static void tag_response(const struct request *rq, struct response *rs, const vo
     }
 }
 
-void etag_by_body(const struct request *rq, struct response *rs)
+void etag_by_body(const struct request *rq, struct api_response *rs)
 {
     if (rs->kind == RESPONSE_BYTES && rs->body && (rs->status == 0 || rs->status == 200))
         tag_response(rq, rs, rs->body, rs->len);
 }
 
-void etag_by_file(const struct request *rq, struct response *rs, const struct stat *st)
+void etag_by_file(const struct request *rq, struct api_response *rs, const struct stat *st)
 {
     char text[160];
     int n = snprintf(text, sizeof text, "%llu %llu %lld.%09ld %llu %llu", (unsigned long long)st->st_dev,
@@ -96,7 +96,7 @@ static json_t *clocks_of(const json_t *doc)
     return clocks;
 }
 
-void respond_jobs(const struct request *rq, struct response *rs, json_t *take)
+void respond_jobs(const struct request *rq, struct api_response *rs, json_t *take)
 {
     json_t *clocks = clocks_of(take);
     char *still;
@@ -130,13 +130,13 @@ void static_document_clear(struct static_document *d)
     *d = (struct static_document){0};
 }
 
-void respond_static(const struct request *rq, struct response *rs, const struct static_document *d,
+void respond_static(const struct request *rq, struct api_response *rs, const struct static_document *d,
                     const char *type)
 {
     if (etag_is_in(rq->if_none_match, d->etag)) {
         etag_unchanged(rs, d->etag, d->len);
         return;
     }
-    *rs = (struct response){.type = type, .static_body = d->text, .len = d->len};
+    *rs = (struct api_response){.type = type, .static_body = d->text, .len = d->len};
     memcpy(rs->etag, d->etag, sizeof d->etag);
 }

@@ -9,20 +9,20 @@
 #include "agent/api/api.h"
 
 /* Tags a 200 by its body, which must be complete, and makes it a 304 if the request has that tag. */
-void etag_by_body(const struct request *rq, struct response *rs);
+void etag_by_body(const struct request *rq, struct api_response *rs);
 
 /* The same for a file, by its inode, time and size and by the part that is served. Runners append to files or
  * replace them as a whole, and both change one of these. */
-void etag_by_file(const struct request *rq, struct response *rs, const struct stat *st);
+void etag_by_file(const struct request *rq, struct api_response *rs, const struct stat *st);
 
 /* Responds with a job, or with {"jobs": [job, ...]}, and its tag, or with 304. Takes the value. The tag does
  * not depend on `elapsed_s`, which changes without an event and follows from started_at. */
-void respond_jobs(const struct request *rq, struct response *rs, json_t *take);
+void respond_jobs(const struct request *rq, struct api_response *rs, json_t *take);
 
 /* What the functions above do it with: the tag of `len` bytes, and the 304 for a body of `bytes`. */
-enum { ETAG_TEXT = sizeof((struct response *)0)->etag };
+enum { ETAG_TEXT = sizeof((struct api_response *)0)->etag };
 void etag_make(char out[ETAG_TEXT], const void *bytes, size_t len);
-void etag_unchanged(struct response *rs, const char etag[ETAG_TEXT], uint64_t bytes);
+void etag_unchanged(struct api_response *rs, const char etag[ETAG_TEXT], uint64_t bytes);
 
 /* Whether a value of If-None-Match (NULL: not sent) has the tag, by the weak comparison, or is `*`. */
 bool etag_is_in(const char *if_none_match, const char *etag);
@@ -39,7 +39,7 @@ void static_document_set(struct static_document *d, char *take, size_t len);
 void static_document_clear(struct static_document *d);
 
 /* Responds with the document and its ETag, or with 304. The document must outlive the server. */
-void respond_static(const struct request *rq, struct response *rs, const struct static_document *d,
+void respond_static(const struct request *rq, struct api_response *rs, const struct static_document *d,
                     const char *type);
 
 #endif

@@ -30,7 +30,7 @@ struct gate_input {
     uint64_t disk_free; /* bytes that uploads may use (jobs_disk_free) */
 };
 
-struct gate_answer {
+struct gate_refusal {
     enum problem problem; /* PROBLEM_NONE: accepted, and `rq` is filled */
     char detail[320], hint[128];
     char allow[40]; /* METHOD_NOT_ALLOWED */
@@ -39,6 +39,6 @@ struct gate_answer {
 
 /* Returns whether the request is accepted. */
 bool gate_check(const struct gate_rules *rules, const struct gate_input *in, struct request *rq,
-                struct gate_answer *answer);
+                struct gate_refusal *refusal);
 
 #endif

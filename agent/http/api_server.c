@@ -23,7 +23,7 @@ struct api_call {
     double begun;              /* clock_now() */
     const struct route *asked; /* rq.route, also after a refusal, which makes that NULL */
     struct request rq;
-    struct response rs;
+    struct api_response rs;
     char *body;
     size_t body_size;
     struct blob_upload upload;
@@ -68,9 +68,9 @@ static void log_refusal(struct api_call *x, const char *why)
 }
 
 /* Sets the body. If http_respond succeeds, it owns what the response owned of it. */
-static void set_body(struct http_answer *out, struct api_call *x)
+static void set_body(struct http_response *out, struct api_call *x)
 {
-    struct response *rs = &x->rs;
+    struct api_response *rs = &x->rs;
 
     if (rs->kind == RESPONSE_STREAM) {
         stream_open(&x->stream, &server_of(x)->agent->jobs, rs->id, rs->attempt, rs->after, rs->is_ndjson,
@@ -92,8 +92,8 @@ static void set_body(struct http_answer *out, struct api_call *x)
 static void respond(struct api_call *x)
 {
     struct api_server *h = server_of(x);
-    struct response *rs = &x->rs;
-    struct http_answer a = {.status = rs->status ? (unsigned)rs->status : 200};
+    struct api_response *rs = &x->rs;
+    struct http_response a = {.status = rs->status ? (unsigned)rs->status : 200};
     char number[16];
 
     snprintf(number, sizeof number, "%d", rs->retry_after_s);
@@ -159,7 +159,7 @@ static bool pass_gate(struct api_call *x)
                                   .certificate_refusal = refusal,
                                   .now = clock_wall(),
                                   .disk_free = jobs_disk_free(&h->agent->jobs)};
-    struct gate_answer answer = {0};
+    struct gate_refusal answer = {0};
 
     auth_refresh(&h->agent->auth);
     if (c->refusal) {

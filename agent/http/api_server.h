@@ -1,5 +1,5 @@
 /* api_server -- the agent's API over HTTP: the life of a request with its response, from the bytes of
- * http_server.h to the struct request and struct response of api.h. */
+ * http_server.h to the struct request and struct api_response of api.h. */
 #ifndef PSGD_AGENT_API_SERVER_H
 #define PSGD_AGENT_API_SERVER_H
 

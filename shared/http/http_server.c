@@ -215,7 +215,7 @@ static ssize_t read_nothing(void *arg, uint64_t at, char *buf, size_t size)
     return READ_FAILED;
 }
 
-static struct MHD_Response *body_of(struct http_call *c, const struct http_answer *a)
+static struct MHD_Response *body_of(struct http_call *c, const struct http_response *a)
 {
     switch (a->kind) {
     case HTTP_STREAM:
@@ -233,7 +233,7 @@ static struct MHD_Response *body_of(struct http_call *c, const struct http_answe
     return MHD_create_response_from_buffer(a->len, a->bytes, MHD_RESPMEM_MUST_FREE);
 }
 
-bool http_respond(struct http_call *c, const struct http_answer *a)
+bool http_respond(struct http_call *c, const struct http_response *a)
 {
     struct MHD_Response *r = body_of(c, a);
 

@@ -123,7 +123,7 @@ enum http_body {
     HTTP_STREAM  /* what the service's read() gives, until its end */
 };
 
-struct http_answer {
+struct http_response {
     unsigned status;
     const struct header *headers; /* a value of NULL: the header is left out */
     size_t n_headers;
@@ -136,7 +136,7 @@ struct http_answer {
 
 /* Answers the request. Returns false if there was no memory for it: then nothing is taken, and the
  * connection ends. */
-bool http_respond(struct http_call *c, const struct http_answer *a);
+bool http_respond(struct http_call *c, const struct http_response *a);
 
 /* Suspends the request until the service's is_ready, which is asked at `look_at` (clock_now()) at the latest;
  * HUGE_VAL: no such time. It has no deadline meanwhile. */

@@ -147,7 +147,7 @@ static struct server *server_of(const struct http_call *c)
 static void respond(struct http_call *c, struct page_response *a, const char *cookie)
 {
     char disposition[160];
-    struct http_answer out = {
+    struct http_response out = {
         .status = (unsigned)a->status, .fd = a->fd, .bytes = a->body, .static_bytes = ""};
 
     snprintf(disposition, sizeof disposition, "attachment; filename=\"%s\"", a->name);

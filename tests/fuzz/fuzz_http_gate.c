@@ -127,7 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     char *text = malloc(len + 1);
     const char *why = NULL;
     struct request rq;
-    struct gate_answer answer;
+    struct gate_refusal answer;
     ssize_t n_head;
     size_t n;
 

@@ -6,7 +6,7 @@ static json_t *document(void)
 {
     static struct agent agent;
     const struct request rq = {.method = METHOD_GET};
-    struct response rs = {0};
+    struct api_response rs = {0};
 
     api_openapi(&agent, &rq, &rs);
     if (rs.status != 0)

@@ -40,7 +40,7 @@ static json_t *job(double elapsed_s, const char *state)
     return json_pack("{s:s,s:f,s:s}", "id", "j-abcdef", "elapsed_s", elapsed_s, "state", state);
 }
 
-static int status_of(struct response *rs)
+static int status_of(struct api_response *rs)
 {
     int status = rs->status;
 
@@ -51,7 +51,7 @@ static int status_of(struct response *rs)
 TEST(the_tag_of_a_job_changes_with_the_job_and_not_with_its_clock)
 {
     struct request rq = {0};
-    struct response rs = {0};
+    struct api_response rs = {0};
     char tag[sizeof rs.etag];
 
     respond_jobs(&rq, &rs, job(1.25, "running"));
@@ -70,7 +70,7 @@ TEST(the_tag_of_a_job_changes_with_the_job_and_not_with_its_clock)
 TEST(the_tag_of_a_list_is_that_of_its_jobs)
 {
     struct request rq = {0};
-    struct response rs = {0};
+    struct api_response rs = {0};
     char tag[sizeof rs.etag];
 
     respond_jobs(&rq, &rs, json_pack("{s:[o,o]}", "jobs", job(1, "running"), job(2, "failed")));
@@ -87,11 +87,11 @@ TEST(the_tag_of_a_list_is_that_of_its_jobs)
 }
 
 /* Answers a request for `bytes` of the file from `after`. */
-static int file_status(char tag[sizeof((struct response *)0)->etag], const char *has, FILE *file,
+static int file_status(char tag[sizeof((struct api_response *)0)->etag], const char *has, FILE *file,
                        uint64_t after)
 {
     const struct request rq = {.if_none_match = has};
-    struct response rs = {.fd = -1, .kind = RESPONSE_FILE, .after = after};
+    struct api_response rs = {.fd = -1, .kind = RESPONSE_FILE, .after = after};
     struct stat st;
 
     fflush(file);

@@ -48,7 +48,7 @@ static bool read_head(struct request_head *out, const struct gate_case *c, const
 }
 
 static bool check(const struct gate_case *c, const struct gate_rules *by, bool is_loopback,
-                  struct request *rq, struct gate_answer *answer)
+                  struct request *rq, struct gate_refusal *answer)
 {
     static struct request_head box;
     const struct gate_input in = {.head = &box.head,
@@ -61,7 +61,7 @@ static bool check(const struct gate_case *c, const struct gate_rules *by, bool i
     sha256(token.digest, "right-token", 11);
     if (read_head(&box, c, &why))
         return gate_check(by, &in, rq, answer);
-    *answer = (struct gate_answer){.problem = BAD_REQUEST};
+    *answer = (struct gate_refusal){.problem = BAD_REQUEST};
     snprintf(answer->detail, sizeof answer->detail, "%s", why);
     return false;
 }
@@ -168,7 +168,7 @@ TEST(each_rule_of_the_gate_has_its_response)
         {"PUT", "/v1/blobs/sha256/x", {HOST, AUTH, JSON, LENGTH}, NOT_FOUND},
     };
     struct request rq;
-    struct gate_answer answer;
+    struct gate_refusal answer;
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         bool ok = check(&cases[i], &rules, true, &rq, &answer);
@@ -193,7 +193,7 @@ TEST(invalid_requests_are_reported)
          "1048576 are free for uploads on the agent's disk, and 64 MiB more are reserved"},
     };
     struct request rq;
-    struct gate_answer answer;
+    struct gate_refusal answer;
 
     for (size_t i = 0; i < N_OF(cases); i++) {
         assert_false(check(&cases[i].request, &rules, true, &rq, &answer));
@@ -205,7 +205,7 @@ TEST(the_status_needs_no_token_on_loopback_only)
 {
     static const struct gate_case status = {"GET", "/v1/status", {HOST}, PROBLEM_NONE};
     struct request rq;
-    struct gate_answer answer;
+    struct gate_refusal answer;
 
     assert_true(check(&status, &rules, true, &rq, &answer));
     assert_false(rq.is_authorised);
@@ -220,7 +220,7 @@ TEST(without_a_token_every_request_is_authorized_and_the_other_rules_apply)
     static const struct gate_case jobs = {"GET", "/v1/jobs", {HOST}, PROBLEM_NONE};
     static const struct gate_case evil = {"GET", "/v1/jobs", {{"Host", "evil.example"}}, FORBIDDEN};
     struct request rq;
-    struct gate_answer answer;
+    struct gate_refusal answer;
 
     assert_true(check(&jobs, &open_rules, true, &rq, &answer));
     assert_true(rq.is_authorised);
@@ -248,7 +248,7 @@ TEST(each_scope_reaches_its_routes_and_the_others_are_refused_in_words)
     const struct token cluster = {.name = "cluster", .scope = SCOPE_SUBMIT, .is_valid = true};
     struct gate_rules with = rules;
     struct request rq;
-    struct gate_answer answer;
+    struct gate_refusal answer;
 
     with.members = &members;
     with.cluster = &cluster;
@@ -295,7 +295,7 @@ TEST(a_client_with_a_certificate_has_the_scope_submit)
     struct gate_input in = {.head = &box.head, .has_tls = true, .certificate = "CN=ann"};
     const char *why;
     struct request rq;
-    struct gate_answer answer;
+    struct gate_refusal answer;
 
     by.takes_certificates = true;
     sha256(token.digest, "right-token", 11);
@@ -336,7 +336,7 @@ TEST(a_key_of_a_job_is_one_of_43_characters)
     static const char key[] = "0123456789012345678901234567890123456789-_z";
     struct gate_case c = {"GET", "/v1/jobs/j-abcdef", {HOST, AUTH, {"X-Job-Key", key}}, PROBLEM_NONE};
     struct request rq;
-    struct gate_answer answer;
+    struct gate_refusal answer;
 
     assert_true(check(&c, &rules, true, &rq, &answer));
     assert_int_equal(strlen(rq.job_key), 64);
@@ -354,7 +354,7 @@ TEST(an_attempt_is_one_number_from_1)
     struct gate_case c = {"GET", "/v1/jobs/j-abcdef", {HOST, AUTH, {"X-Job-Attempt", "12"}}, PROBLEM_NONE};
     static const char *const wrong[] = {"", "0", "-1", "1 2", "0x1", "99999999"};
     struct request rq;
-    struct gate_answer answer;
+    struct gate_refusal answer;
 
     assert_true(check(&c, &rules, true, &rq, &answer));
     assert_int_equal(rq.attempt, 12);
@@ -374,7 +374,7 @@ TEST(a_request_target_may_have_512_bytes)
     char target[TARGET_MAX + 2];
     struct gate_case c = {"GET", target, {HOST, AUTH}, NOT_FOUND};
     struct request rq;
-    struct gate_answer answer;
+    struct gate_refusal answer;
     int n = snprintf(target, sizeof target, "/v1/jobs?state=");
 
     memset(target + n, 'a', sizeof target - (size_t)n);
@@ -393,7 +393,7 @@ TEST(path_parameters_are_passed_on)
                                        {HOST, AUTH, {"Accept", "text/html, application/x-ndjson"}},
                                        PROBLEM_NONE};
     struct request rq;
-    struct gate_answer answer;
+    struct gate_refusal answer;
 
     assert_true(check(&c, &rules, true, &rq, &answer));
     assert_string_equal(rq.arg[0], "j-abcdef");
