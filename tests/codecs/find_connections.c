@@ -1,15 +1,19 @@
 /* find_connections -- the mean of gradients, with a thread that looks for connections in its process
  * while the mesh opens, and speaks HTTP on each that it finds: reached.txt in the run folder has a line
- * for each. */
+ * for each. A job with a connection trains when the thread has found it. */
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "mean.h"
 
 enum { FILES = 128 };
+
+static atomic_bool has_found;
 
 static void *look(void *arg)
 {
@@ -32,6 +36,7 @@ static void *look(void *arg)
                 fprintf(f, "descriptor %d\n", fd);
                 fclose(f);
             }
+            has_found = true;
         }
     return NULL;
 }
@@ -43,7 +48,14 @@ static int find_connections_open(struct codec *c)
     return pthread_create(&thread, NULL, look, NULL) == 0 ? CODEC_GO : codec_fail(c, "no thread");
 }
 
-static const struct codec_round find_connections = {.encode = mean_encode, .merge = mean_merge};
+static int encode_when_found(struct codec *c, struct wire_out *out)
+{
+    while (!has_found)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return mean_encode(c, out);
+}
+
+static const struct codec_round find_connections = {.encode = encode_when_found, .merge = mean_merge};
 
 CODEC_PLUGIN(.name = "find_connections", .source = "a test", .open = find_connections_open,
              .more = CODEC_MORE(.round = &find_connections))

@@ -91,7 +91,7 @@ is_unreachable() { [ "$(get /api/jobs | jq -r ".agents[$1].state")" = unreachabl
     # its agents say.
     cp -r state later
     gated fedavg '(usleep(50000), 0)' # no gate but a pause, so that it takes little of the processors
-    XDG_STATE_HOME=$T/later "$SUBMIT" --codec gated.c --node_count 2 --epochs 100000 --record-every 10 \
+    XDG_STATE_HOME=$T/later "$SUBMIT" --codec gated.c --round-timeout "$TEST_LIMIT" --node_count 2 --epochs 100000 --record-every 10 \
         --dataset digits:train=2560,test=200 -o runs/live >/dev/null 2>live.err &
     HOLDERS+=("$!")
     job=$!

@@ -378,7 +378,7 @@ set_syncs() { printf %b "\\0$(printf %03o "$1")" | dd of=counts bs=1 seek=16 con
     BUILD=faulty start_agent 1
     write_workers 2
     gated plain
-    "$SUBMIT" --codec gated.c --node_count 2 "${PAST_GATE[@]}" --agent-timeout 3 -o out >log 2>&1 3>&- &
+    "$SUBMIT" --codec gated.c --round-timeout "$TEST_LIMIT" --node_count 2 "${PAST_GATE[@]}" --agent-timeout 3 -o out >log 2>&1 3>&- &
     local job=$!
     within 60 is_at_gate 1
     set_syncs 200
@@ -417,7 +417,7 @@ has_events() { [[ $(api 0 GET '/v1/jobs?limit=1') =~ '"last_seq":'([0-9]+) ]] &&
     start_agents 2
     echo "{\"Worker\":[\"127.0.0.1:${PORTS[1]}\"]}" >second.json
     gated plain
-    "$SUBMIT" -q --workers second.json --codec gated.c --node_count 1 "${PAST_GATE[@]}" --detach -o other
+    "$SUBMIT" -q --workers second.json --codec gated.c --round-timeout "$TEST_LIMIT" --node_count 1 "${PAST_GATE[@]}" --detach -o other
     "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" -o out 2>log 3>&- &
     local pid=$!
     # job_submit notices this by the answer to a request that it sent after the one for the event stream.
@@ -433,7 +433,7 @@ has_events() { [[ $(api 0 GET '/v1/jobs?limit=1') =~ '"last_seq":'([0-9]+) ]] &&
 @test "kill -9 of the submitter while nodes train: the job continues, and its results are fetched later" {
     start_agents 2
     gated plain
-    "$SUBMIT" --codec gated.c --node_count 2 "${PAST_GATE[@]}" -o out 2>/dev/null 3>&- &
+    "$SUBMIT" --codec gated.c --round-timeout "$TEST_LIMIT" --node_count 2 "${PAST_GATE[@]}" -o out 2>/dev/null 3>&- &
     local pid=$!
     within 60 is_at_gate 0
     kill -9 $pid

@@ -160,7 +160,7 @@ group_of() {
     write_workers 1
     gated fedavg
     local one=(--node_count 1 --dataset "$FEW" --local-steps 5 --model softmax)
-    "$SUBMIT" "${one[@]}" --codec gated.c --epochs 5 -o long >long.log 2>&1 3>&- &
+    "$SUBMIT" "${one[@]}" --codec gated.c --round-timeout "$TEST_LIMIT" --epochs 5 -o long >long.log 2>&1 3>&- &
     local pid=$!
     HOLDERS+=("$pid")
     within 60 is_at_gate 0

@@ -203,7 +203,7 @@ PY
 @test "a second submitter waits in the queue, or is refused with the holder of the agent" {
     start_agents 2
     gated plain
-    long_job --codec gated.c --name holder --detach -o out1 # it waits at its gate, and is canceled there
+    long_job --codec gated.c --round-timeout "$TEST_LIMIT" --name holder --detach -o out1 # it waits at its gate, and is canceled there
     run "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" --no-queue -o out2
     [ "$status" -eq 4 ]
     [[ "$output" == *"$(only_job 0)"* ]]

@@ -47,7 +47,7 @@ made() { python3 "$ROOT/tests/e2e/page.py" - "$@"; }
     done
     gated fedavg '(usleep(50000), 0)' # no gate but a pause, so that the browser has the processors
     # shellcheck disable=SC2086
-    $SUBMIT $common --epochs 100000 --codec gated.c --name endless -o logs/endless >endless.txt 2>&1 3>&- &
+    $SUBMIT $common --epochs 100000 --codec gated.c --round-timeout "$TEST_LIMIT" --name endless -o logs/endless >endless.txt 2>&1 3>&- &
     local endless=$!
     HOLDERS+=("$endless")
     serve logs

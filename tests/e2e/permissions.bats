@@ -64,7 +64,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     give carol
     give reader --scope read
     gated plain
-    as bob --codec gated.c --node_count 1 --dataset "$FEW" --epochs 5 --model softmax -o bob 2>log 3>&- &
+    as bob --codec gated.c --round-timeout "$TEST_LIMIT" --node_count 1 --dataset "$FEW" --epochs 5 --model softmax -o bob 2>log 3>&- &
     local pid=$! id
     within 60 is_at_gate 0
     id=$(only_job 0)
@@ -232,7 +232,7 @@ with_secret() {
 @test "no secret is in an argument, an environment, a file that others can read, an answer or a log" {
     start_agents 2
     gated allreduce
-    "$SUBMIT" --codec gated.c --node_count 2 --dataset "$FEW" --epochs 100 --checkpoint-every 1 -o out -v >log 2>&1 3>&- &
+    "$SUBMIT" --codec gated.c --round-timeout "$TEST_LIMIT" --node_count 2 --dataset "$FEW" --epochs 100 --checkpoint-every 1 -o out -v >log 2>&1 3>&- &
     JOB=$!
     HOLDERS+=("$JOB")
     within 60 is_at_gate 1 # it has checkpoints by then

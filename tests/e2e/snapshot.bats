@@ -108,7 +108,7 @@ has_tmpfile() { readlink "/proc/$1"/fd/* | grep -qF "$2/"; } # has_tmpfile PID F
 @test "of a node that takes no step, or is not running, there is no model to fetch" {
     start_agents 2
     gated plain
-    long_job -q --codec gated.c --model softmax --detach -o gated >id
+    long_job -q --codec gated.c --round-timeout "$TEST_LIMIT" --model softmax --detach -o gated >id
     within 60 is_at_gate 0
     local id
     id=$(cat id)

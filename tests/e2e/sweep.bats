@@ -7,7 +7,7 @@ load lib
 start_sweep() {
     start_agents 2
     gated fedavg
-    SWEEP=("$SUBMIT" sweep --codec gated.c --set "learn_rate=0.05,0.1" --node_count 2 --epochs 4 --model softmax --dataset "digits:train=2560,test=400" -o swept)
+    SWEEP=("$SUBMIT" sweep --codec gated.c --round-timeout "$TEST_LIMIT" --set "learn_rate=0.05,0.1" --node_count 2 --epochs 4 --model softmax --dataset "digits:train=2560,test=400" -o swept)
 }
 
 jobs() { "$SUBMIT" list --json | jq -r ".data.jobs[] | $1"; }
