@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include "shared/base/clock.h"
+#include "shared/http/http_server_private.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/raw_heads.h"
 #include "tests/lib/request_check.h"
