@@ -11,11 +11,6 @@
 #include "runner/exchange/exchange_private.h"
 #include "shared/plugin/codec_options.h"
 
-bool channel_has_left(const struct channel *ch, int node)
-{
-    return ch->x->peer_stats.has_left[exchange_slot(ch->x, node)];
-}
-
 struct err *channel_err(const struct channel *ch)
 {
     return ch->x->e;

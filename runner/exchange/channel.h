@@ -89,7 +89,6 @@ struct channel *exchange_channel(struct exchange *x, int i); /* NULL: there are 
 /* How the rule's contributions are combined; NULL: the rule is of another kind. */
 const struct combine_path *exchange_path(const struct exchange *x);
 
-bool channel_has_left(const struct channel *ch, int node); /* sent BYE, or is lost */
 /* For an executor, which calls the host outside the codec's callbacks: the error of the event under way; *e
  * becomes the error until the next event; and the channel waits for a message of that node, -1: for none. */
 struct err *channel_err(const struct channel *ch);

@@ -16,6 +16,11 @@ struct channel *exchange_channel(struct exchange *x, int i)
     return i < x->n_channels ? &x->channels[i] : NULL;
 }
 
+bool exchange_has_left(const struct exchange *x, int node)
+{
+    return x->peer_stats.has_left[exchange_slot(x, node)];
+}
+
 const struct combine_path *exchange_path(const struct exchange *x)
 {
     return x->path;

@@ -49,6 +49,12 @@ static inline bool channel_takes_part(const struct channel *ch, uint64_t round, 
     return !ch->round.draw || round_has_drawn(ch->round.draw, round, worker);
 }
 
+/* exchange_has_left, for loops over all workers. */
+static inline bool channel_has_left(const struct channel *ch, int node)
+{
+    return ch->x->peer_stats.has_left[exchange_slot(ch->x, node)];
+}
+
 /* Do workers have to agree on the contributions in a round? */
 static inline bool round_agrees(const struct channel *ch)
 {

@@ -60,6 +60,8 @@ int exchange_close(struct exchange *x, struct err *e);
 /* On a worker, at its end: closes one more round with the traffic after the last step (late replies of an
  * event rule), so that comm.csv adds up to the totals. */
 void exchange_end_rounds(struct exchange *x);
+/* Has that node sent BYE, or is it lost? */
+bool exchange_has_left(const struct exchange *x, int node);
 /* Is an event needed before the next call? Otherwise all of the last call is done. */
 bool exchange_waits(const struct exchange *x);
 bool exchange_is_over(const struct exchange *x); /* on a server: every worker has left */

@@ -108,7 +108,7 @@ static int wait_for_message(struct executing *ex, int from, struct err *e)
 
     if (has_message(ex, from))
         return 0;
-    if (channel_has_left(ex->channel, from))
+    if (exchange_has_left(ex->n->exchange, from))
         return err_set(e, ERR_LOST, "node %d has ended, and has sent no further message", from);
     channel_await(ex->channel, from);
     rc = wait_for_channel(ex, e);
@@ -123,7 +123,7 @@ static int send_pieces(struct executing *ex, int to, const char *bytes, size_t n
     size_t k, at = 0;
 
     do {
-        if (channel_has_left(ex->channel, to))
+        if (exchange_has_left(ex->n->exchange, to))
             return err_set(e, ERR_LOST, "node %d has ended, and receives no further message", to);
         channel_set_err(ex->channel, e);
         k = mailbox_put(codec_message(c), n > 0 ? bytes + at : "", n - at);
