@@ -67,8 +67,10 @@ static int settle_sharing(struct node *n, struct shm_agreement *a, bool collects
             return collects ? shm_agreement_late(a, e) : shm_agreement_stop_waiting(a, e);
         if (mesh_poll(n->mesh, &ev, now + 0.5, e) < 0)
             return e->code;
-        if (flag_is_up(&node_interrupted))
+        if (flag_is_up(&node_interrupted)) {
+            mesh_buf_put(ev.buf);
             return err_set(e, ERR_CANCELLED, "asked to stop");
+        }
         if (on_event(n, a, &ev, e) < 0)
             return e->code;
     }
