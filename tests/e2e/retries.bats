@@ -194,6 +194,7 @@ ended_well() { [ "$(jq -r '.state, .is_complete' "$1/run.json" 2>/dev/null | pas
 }
 
 @test "a failure that would occur again is not retried, and an unknown reason is refused" {
+    CRASHES=1
     start_three
     run "$SUBMIT" --workers worker.json "${job[@]}" --dataset "$FEW" --epochs 1 --codec "$BUILD/tests/codecs/crash.so" --retries 5 -o failed
     [ "$status" -ne 0 ]
