@@ -11,6 +11,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/compat.h"
+#include "shared/base/compiler.h"
 
 enum { N_FDS = 4, FIRST_FREE = 16 };
 
@@ -78,7 +79,7 @@ static void set_limits(const struct child_how *how)
         return;
     if (how->cpu_s > 0)
         cpu = at_most((uint64_t)how->cpu_s, cpu);
-    if (how->memory_size > 0)
+    if (how->memory_size > 0 && !IS_SANITIZED) /* a sanitizer reserves terabytes, also before exec */
         memory = at_most(how->memory_size, memory);
     setrlimit(RLIMIT_CPU, &cpu);
     setrlimit(RLIMIT_AS, &memory);

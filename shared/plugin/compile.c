@@ -135,11 +135,13 @@ static void hint_changes(const char *source, struct err *e)
                                         ".on_evaluation =", ".updates_on_server ="};
     struct err ignored;
     char *text;
+    bool may_be_older; /* neither of this ABI nor an executor, which has a host and a node, too */
     size_t len;
 
     if (file_read(&text, &len, source, SOURCE_MAX, &ignored) < 0)
         return;
-    for (size_t i = 0; !strstr(text, "CODEC_MORE") && i < sizeof moved / sizeof *moved; i++)
+    may_be_older = !strstr(text, "CODEC_MORE") && !strstr(text, "executor.h");
+    for (size_t i = 0; may_be_older && i < sizeof moved / sizeof *moved; i++)
         if (strstr(text, moved[i])) {
             err_hint(e, "%s.", CODEC_ABI_CHANGES);
             break;

@@ -288,6 +288,11 @@ while True:
     [[ "$output" == *"ABI 11 moved all but combinations to codec_events.h"* ]]
     printf '#include "codec.h"\nint n(struct codec *c)\n{\n    return c->node;\n}\n' >old.c
     refused 6 "the other facts of the job are c->run->node" --codec old.c --node_count 2
+    # An executor has a node and a host, too.
+    printf '#include "executor.h"\nint n(struct executor *x)\n{\n    return x->node + y;\n}\n' >executor.c
+    run "$SUBMIT" run --workers worker.json --node_count 1 --exec executor.c -o no
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"executor.c:4:"* && "$output" != *"ABI 11"* ]]
 }
 
 @test "a shared object that is no codec" {
