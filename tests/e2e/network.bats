@@ -29,8 +29,9 @@ start_server_in_network() {
 start_agent_at() { # start_agent_at N ADDRESS [OPTION...]
     local n=$1 address=$2
     shift 2
+    isolation_needs "$@"
     "${ENTER[@]}" "$TOOLS/limit" "$TEST_LIMIT" "$BUILD/agent" --bind "$address" --port 15387 --dir "$T/agent$n" \
-        --token-file "$T/token" --insecure-no-tls --codecs any "$@" 2>"agent$n.log" 3>&- &
+        --token-file "$T/token" --insecure-no-tls --codecs any "${UNISOLATED[@]}" "$@" 2>"agent$n.log" 3>&- &
     AGENTS[n]=$!
     within 60 "${WORLD[@]}" curl -sf --max-time 60 -o /dev/null "http://$address:15387/healthz"
 }
