@@ -125,11 +125,13 @@ lie|FalseSuccess: job_runner has reported success: its last progress is 99 of 10
 EOT
 }
 
+is_connected() { grep -qs 'connected to 1 node' agent"$1"/jobs/*/run/node.log; }
+
 @test "a node that is killed is named, and the others end" {
     start_agents 2
     "$SUBMIT" run --workers worker.json --node_count 2 --exec "$ROOT/tests/executors/ends.c" -o out -- absence >log 2>&1 3>&- &
     local job=$! status=0
-    within 60 grep -qs 'connected to 1 node' agent0/jobs/*/run/node.log
+    within 60 is_connected 0
     within 60 is_in_state 1 running
     kill -9 "$(api 1 GET /v1/jobs | jq '.jobs[0].pid')"
     wait "$job" || status=$?
