@@ -1,6 +1,6 @@
 /* exchange_step -- the exchange's part in a worker's steps and at its end, for runner/core/ and for an
- * executor's loop, which call these functions in this order. A driver calls worker_next (runner/core/worker.h)
- * instead and needs exchange.h only.
+ * executor's loop, which call these functions in this order. A driver calls worker_next
+ * (runner/core/worker.h) instead and needs exchange.h only.
  *
  *   exchange_on_block  the gradient of one of this worker's blocks is in grads (if exchange_wants_blocks)
  *   exchange_on_grad   the mean gradient over this worker's blocks is in grads
