@@ -11,7 +11,6 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/compat.h"
-#include "shared/base/compiler.h"
 
 enum { N_FDS = 4, FIRST_FREE = 16 };
 
@@ -79,7 +78,7 @@ static void set_limits(const struct child_how *how)
         return;
     if (how->cpu_s > 0)
         cpu = at_most((uint64_t)how->cpu_s, cpu);
-    if (how->memory_size > 0 && !IS_SANITIZED) /* a sanitizer reserves terabytes, also before exec */
+    if (how->memory_size > 0)
         memory = at_most(how->memory_size, memory);
     setrlimit(RLIMIT_CPU, &cpu);
     setrlimit(RLIMIT_AS, &memory);
@@ -122,11 +121,11 @@ static _Noreturn void become(const struct child_how *how, int gate)
     int high_gate = above_targets(gate), why;
 
     gate = high_gate < 0 ? gate : high_gate;
-    if (high_gate >= 0)
-        set_limits(how);
     if (high_gate >= 0 && set_descriptors(how) == 0 && (!how->folder || chdir(how->folder) == 0) &&
-        (!how->confine || how->confine(how->confine_arg) == 0))
+        (!how->confine || how->confine(how->confine_arg) == 0)) {
+        set_limits(how); /* last, because a sanitizer's own memory is beyond them until exec */
         execvp(how->argv[0], how->argv);
+    }
     why = errno;
     _exit(write(gate, &why, sizeof why) < 0 ? 126 : 127);
 }
