@@ -53,8 +53,8 @@ struct collective_request {
     size_t n;
     /* `in` is complete from this index on; the values before follow, from the end to the front. */
     size_t ready;
-    const size_t
-        *buckets; /* (n_buckets), as in plan_request; not owned, used until the next request of this kind */
+    /* (n_buckets), as in plan_request; not owned, used until the next request of this kind. */
+    const size_t *buckets;
     size_t n_buckets;
 };
 
