@@ -1,0 +1,106 @@
+/* trainer_wire -- what a training program of a user's and psgd send each other: records of one size over a
+ * socket of packets (SOCK_SEQPACKET), whose number is in the environment of the program (TRAINER_ENV). The
+ * vectors are in memory that both have mapped; a record passes the turn to use them: each side touches them
+ * only between a record that it has received and the next one that it sends. The system calls order memory,
+ * so there is no lock in it, and an end of file says that the other side has ended.
+ *
+ *   program                          psgd (a node's runner, the simulator, or job_submit before it ships)
+ *   OPEN, one TENSOR for each   ->
+ *                               <-   WELCOME with the memory, or REFUSED
+ *   VALUES                      ->   params are in the program's tensors (or, with TRAINER_DESCRIBES, the
+ *                                    program's tensors are in params)
+ *   SHARD with rows             ->   any number of times from here on, in the program's turn
+ *                               <-   SHARDED
+ *   READY                       ->   the program stands before its first step
+ *
+ * From then on psgd gives turns, and the program answers each:
+ *
+ *   GO         GRADIENT, to which psgd answers UPDATE, then UPDATED (without TRAINER_TAKES_GRADIENTS at once)
+ *              FINISHED: it has no more data; this and all later steps have weight 0
+ *   EVALUATE   EVALUATED; params are the rule's model until then
+ *   SAVE       SAVED, after writing its own state to the descriptor
+ *   RESTORE    RESTORED, after reading it from the descriptor; before the first GO of a resumed job
+ *   STOP       none: the job has ended, and the program ends
+ *
+ * METRIC may precede each record of the program. FAILED, at any time, names why the program gives up.
+ *
+ * No length, offset or text is taken from the shared memory: a codec in the runner may have written it. */
+#ifndef PSGD_TRAINER_WIRE_H
+#define PSGD_TRAINER_WIRE_H
+
+#include <stdint.h>
+
+#define TRAINER_ENV "PSGD_TRAINER_FD"
+
+enum { TRAINER_VERSION = 1, TRAINER_TEXT = 128, TRAINER_DIMS = 8, TRAINER_TENSORS_MAX = 4096 };
+
+enum trainer_kind {
+    /* Of the program. */
+    TRAINER_OPEN = 1, /* n: of tensors */
+    TRAINER_TENSOR,   /* text: its name, shape, n_dims; flag TRAINER_STATISTIC */
+    TRAINER_VALUES,
+    TRAINER_SHARD,     /* n: of rows; with TRAINER_HAS_LABELS a descriptor of n int32, in memory */
+    TRAINER_READY,     /* n: of its batches in an epoch; 0: not known */
+    TRAINER_GRADIENT,  /* n: of samples; loss: their mean; accuracy, NAN: none; lr: of the update to come */
+    TRAINER_UPDATED,   /* as GRADIENT, whose members count if there was no GRADIENT in this step */
+    TRAINER_EVALUATED, /* n: of samples, 0: it has not evaluated; loss; accuracy, NAN: none */
+    TRAINER_METRIC,    /* text: its name; loss: its value */
+    TRAINER_SAVED,
+    TRAINER_RESTORED,
+    TRAINER_FINISHED,
+    TRAINER_FAILED, /* text: why */
+
+    /* Of psgd. */
+    TRAINER_WELCOME = 64, /* `welcome`, with the descriptor of the memory */
+    TRAINER_REFUSED,      /* text: why */
+    TRAINER_SHARDED,      /* n: of indices, uint32, with a descriptor of them */
+    TRAINER_GO,           /* step: from 0; flags TRAINER_TAKES_PART, TRAINER_HAS_CHANGED */
+    TRAINER_UPDATE,       /* flag TRAINER_COMBINED */
+    TRAINER_EVALUATE,     /* step: of steps done; flag TRAINER_HAS_CHANGED */
+    TRAINER_SAVE,         /* with a descriptor */
+    TRAINER_RESTORE,      /* with a descriptor */
+    TRAINER_STOP          /* text: why; flags TRAINER_HAS_FAILED, TRAINER_DESCRIBES */
+};
+
+enum trainer_flag {
+    TRAINER_STATISTIC = 1, /* running statistics: averaged, and not updated by gradients */
+    TRAINER_HAS_LABELS = 2,
+    TRAINER_TAKES_GRADIENTS = 4, /* WELCOME: the rule combines or changes gradients */
+    TRAINER_DESCRIBES = 8,       /* no job: only layout and values are wanted */
+    TRAINER_TAKES_PART = 16,     /* GO: otherwise this worker sits out, and its gradient is not used */
+    TRAINER_HAS_CHANGED = 32,    /* params are others than when the program had its last turn */
+    TRAINER_COMBINED = 64,       /* the update is by `combined`; otherwise by the program's own `grads` */
+    TRAINER_HAS_FAILED = 128,
+    TRAINER_IS_RESUMED = 256 /* WELCOME: RESTORE will come before the first GO */
+};
+
+/* Memory: params, grads and combined, floats (n_params) each, at these offsets in bytes, whole pages. Trained
+ * parameters come first, tensor after tensor as announced; the statistics, in the same order, behind them. */
+struct trainer_welcome {
+    int32_t node, n_nodes;
+    uint64_t n_params, n_trained;
+    uint64_t grads_at, combined_at, bytes; /* params are at 0 */
+    uint64_t seed, n_steps;                /* of the job, at most */
+    uint64_t every;                        /* local steps between two exchanges */
+    uint64_t n_done;                       /* of a resumed job: steps done */
+};
+
+struct trainer_record { /* members that a kind does not mention are zero */
+    uint32_t kind, version;
+    uint64_t sequence; /* of this sender's records, from 0 */
+    uint64_t step, n;
+    double loss, accuracy, lr;
+    uint32_t flags;
+    int32_t n_dims;
+    union {
+        struct {
+            uint64_t shape[TRAINER_DIMS];
+            char text[TRAINER_TEXT]; /* UTF-8; ends with a zero */
+        } of;
+        struct trainer_welcome welcome;
+    } u;
+};
+
+_Static_assert(sizeof(struct trainer_record) == 256, "Python's struct format in trainer.py has this size");
+
+#endif
