@@ -73,6 +73,7 @@ static const struct json_field fields[] = {
     F(trace, JSON_FIELD_BOOL, .required = false, .may_change = true),
     F(checkpoint_every, JSON_FIELD_INT, .min = 0, .max = 1e6, .may_change = true),
     F(executor, JSON_FIELD_BOOL, .required = false),
+    F(trainer, JSON_FIELD_TEXT, .required = false),
     F(arguments, JSON_FIELD_TEXT, .required = false),
     F(starts_from, JSON_FIELD_CHOICE, .choices = STARTS_FROM_CHOICES, .may_change = true),
     {0},

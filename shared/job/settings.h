@@ -105,8 +105,9 @@ struct settings {
     int min_nodes;                  /* with continue: the job ends with fewer workers */
     bool trace;                     /* each node records a trace of its time: shared/records/trace_file.h */
     int checkpoint_every;           /* epochs from one checkpoint to the next; 0: none */
-    bool executor;        /* the job runs the executor `codec`, and trains nothing (codecs/executor.h) */
-    char arguments[2048]; /* of the executor, each followed by a line feed */
+    bool executor;     /* the job runs the executor `codec`, and trains nothing (codecs/executor.h) */
+    char trainer[256]; /* file of the program that trains on each worker (shared/trainer/); "": psgd does */
+    char arguments[2048];         /* of the executor, or of the trainer, each followed by a line feed */
     enum starts_from starts_from; /* initial weights: drawn from `seed`, or those of the package weights,
                                    * or the state in a checkpoint of another job's node */
 };
