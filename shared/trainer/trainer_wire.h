@@ -6,7 +6,7 @@
  *
  *   program                          psgd (a node's runner, the simulator, or job_submit before it ships)
  *   OPEN, one TENSOR for each   ->
- *                               <-   WELCOME with the memory, or REFUSED
+ *                               <-   ACCEPTED with the memory, or REFUSED
  *   VALUES                      ->   params are in the program's tensors (or, with TRAINER_DESCRIBES, the
  *                                    program's tensors are in params)
  *   SHARD with rows             ->   any number of times from here on, in the program's turn
@@ -51,32 +51,32 @@ enum trainer_kind {
     TRAINER_FAILED, /* text: why */
 
     /* Of psgd. */
-    TRAINER_WELCOME = 64, /* `welcome`, with the descriptor of the memory */
-    TRAINER_REFUSED,      /* text: why */
-    TRAINER_SHARDED,      /* n: of indices, uint32, with a descriptor of them */
-    TRAINER_GO,           /* step: from 0; flags TRAINER_TAKES_PART, TRAINER_HAS_CHANGED */
-    TRAINER_UPDATE,       /* flag TRAINER_COMBINED */
-    TRAINER_EVALUATE,     /* step: of steps done; flag TRAINER_HAS_CHANGED */
-    TRAINER_SAVE,         /* with a descriptor */
-    TRAINER_RESTORE,      /* with a descriptor */
-    TRAINER_STOP          /* text: why; flags TRAINER_HAS_FAILED, TRAINER_DESCRIBES */
+    TRAINER_ACCEPTED = 64, /* `accepted`, with the descriptor of the memory */
+    TRAINER_REFUSED,       /* text: why */
+    TRAINER_SHARDED,       /* n: of indices, uint32, with a descriptor of them */
+    TRAINER_GO,            /* step: from 0; flags TRAINER_TAKES_PART, TRAINER_HAS_CHANGED */
+    TRAINER_UPDATE,        /* flag TRAINER_COMBINED */
+    TRAINER_EVALUATE,      /* step: of steps done; flag TRAINER_HAS_CHANGED */
+    TRAINER_SAVE,          /* with a descriptor */
+    TRAINER_RESTORE,       /* with a descriptor */
+    TRAINER_STOP           /* text: why; flags TRAINER_HAS_FAILED, TRAINER_DESCRIBES */
 };
 
 enum trainer_flag {
     TRAINER_STATISTIC = 1, /* running statistics: averaged, and not updated by gradients */
     TRAINER_HAS_LABELS = 2,
-    TRAINER_TAKES_GRADIENTS = 4, /* WELCOME: the rule combines or changes gradients */
+    TRAINER_TAKES_GRADIENTS = 4, /* ACCEPTED: the rule combines or changes gradients */
     TRAINER_DESCRIBES = 8,       /* no job: only layout and values are wanted */
     TRAINER_TAKES_PART = 16,     /* GO: otherwise this worker sits out, and its gradient is not used */
     TRAINER_HAS_CHANGED = 32,    /* params are others than when the program had its last turn */
     TRAINER_COMBINED = 64,       /* the update is by `combined`; otherwise by the program's own `grads` */
     TRAINER_HAS_FAILED = 128,
-    TRAINER_IS_RESUMED = 256 /* WELCOME: RESTORE will come before the first GO */
+    TRAINER_IS_RESUMED = 256 /* ACCEPTED: RESTORE will come before the first GO */
 };
 
 /* Memory: params, grads and combined, floats (n_params) each, at these offsets in bytes, whole pages. Trained
  * parameters come first, tensor after tensor as announced; the statistics, in the same order, behind them. */
-struct trainer_welcome {
+struct trainer_accepted {
     int32_t node, n_nodes;
     uint64_t n_params, n_trained;
     uint64_t grads_at, combined_at, bytes; /* params are at 0 */
@@ -97,7 +97,7 @@ struct trainer_record { /* members that a kind does not mention are zero */
             uint64_t shape[TRAINER_DIMS];
             char text[TRAINER_TEXT]; /* UTF-8; ends with a zero */
         } of;
-        struct trainer_welcome welcome;
+        struct trainer_accepted accepted;
     } u;
 };
 
