@@ -148,6 +148,7 @@ void report_warn(struct report *r, const char *text)
 
 static const struct report_ending endings[] = {
     {ERR_CODEC, "failed", REASON_CODEC_FAILED},
+    {ERR_TRAINER, "failed", REASON_TRAINER_FAILED},
     {ERR_LOST, "failed", REASON_NODE_LOST},
     {ERR_AUTH, "failed", REASON_NODE_LOST},
     {ERR_PROTOCOL, "failed", REASON_NODE_LOST},

@@ -15,6 +15,7 @@ enum err_code {
     ERR_USAGE,       /* a wrong command line */
     ERR_CONFIG,      /* an invalid document: worker.json, settings, model, data */
     ERR_CODEC,       /* a codec does not compile, load or follow its contract */
+    ERR_TRAINER,     /* a training program is refused, fails or does not follow its contract */
     ERR_IO,          /* a file or socket call failed */
     ERR_NOSPACE,     /* the disk is full */
     ERR_UNREACHABLE, /* no answer from an address */

@@ -20,6 +20,8 @@ const struct reason reasons[] = {
     {INPUT, REASON_CHECKPOINT_INVALID, "the checkpoint to resume from", true},
     {INPUT, REASON_ISOLATION_TOO_LOW, "a machine cannot isolate the codec as required", true},
     {TRAINING, REASON_CODEC_FAILED, "the codec, or executor, reported an error, or took too long", true},
+    {TRAINING, REASON_TRAINER_FAILED,
+     "the training program ended with an error, or did not follow its contract", true},
     {TRAINING, REASON_NODE_LOST, "a node ended or cannot be reached; see that node", true},
     {TRAINING, REASON_ROUND_TIMEOUT, "a node did not contribute within --round-timeout", true},
     {TRAINING, REASON_NUMERIC_DIVERGENCE, "a loss or gradient is not finite", true},

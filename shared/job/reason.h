@@ -22,6 +22,7 @@
 
 /* what went wrong while the job ran */
 #define REASON_CODEC_FAILED       "CodecFailed"
+#define REASON_TRAINER_FAILED     "TrainerFailed"
 #define REASON_NODE_LOST          "NodeLost"
 #define REASON_ROUND_TIMEOUT      "RoundTimeout"
 #define REASON_NUMERIC_DIVERGENCE "NumericDivergence"
