@@ -140,6 +140,7 @@ int orders_parse_job(struct orders_job *out, const char *line, size_t len, struc
          JSON_AT(struct orders_job, require_isolation),
          .choices = ISOLATION_CHOICES},
         {.key = "own_tree", .kind = JSON_FIELD_BOOL, JSON_AT(struct orders_job, own_tree)},
+        {.key = "trainer_python", .kind = JSON_FIELD_TEXT, JSON_AT(struct orders_job, trainer_python)},
         {0},
     };
     json_t *doc;

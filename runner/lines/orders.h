@@ -3,6 +3,7 @@
 #ifndef PSGD_ORDERS_H
 #define PSGD_ORDERS_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,9 @@ struct orders_job {
     double time_limit_s;              /* from the start; 0: none */
     enum isolation require_isolation; /* the lowest level at which this codec may run */
     bool own_tree;                    /* the agent's nodes have a tree of directories of their own */
+    /* The interpreter of training programs in Python, an absolute path; "": the agent has none, or this node
+     * runs no training program. */
+    char trainer_python[PATH_MAX];
 };
 
 struct orders_start {
