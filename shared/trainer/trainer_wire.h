@@ -10,19 +10,22 @@
  *   VALUES                      ->   params are in the program's tensors (or, with TRAINER_DESCRIBES, the
  *                                    program's tensors are in params)
  *   SHARD with rows             ->   any number of times from here on, in the program's turn
- *                               <-   SHARDED
+ *                               <-   SHARDED, or REFUSED
  *   READY                       ->   the program stands before its first step
  *
  * From then on psgd gives turns, and the program answers each:
  *
  *   GO         GRADIENT, to which psgd answers UPDATE, then UPDATED (without TRAINER_TAKES_GRADIENTS at once)
- *              FINISHED: it has no more data; this and all later steps have weight 0
+ *              FINISHED: it has no more data; this and all later steps have weight 0, and each later GO is
+ *              answered in the same way
  *   EVALUATE   EVALUATED; params are the rule's model until then
  *   SAVE       SAVED, after writing its own state to the descriptor
  *   RESTORE    RESTORED, after reading it from the descriptor; before the first GO of a resumed job
- *   STOP       none: the job has ended, and the program ends
+ *   STOP       none: the job has ended, and the program ends; it may come in place of any record of psgd's
  *
- * METRIC may precede each record of the program. FAILED, at any time, names why the program gives up.
+ * METRIC may precede each record of the program. FAILED, at any time, names why the program gives up. A
+ * version, sequence or kind that is not expected ends either side with an error, as do a text without a zero,
+ * and a descriptor that is missing or not mentioned here.
  *
  * No length, offset or text is taken from the shared memory: a codec in the runner may have written it. */
 #ifndef PSGD_TRAINER_WIRE_H
@@ -32,7 +35,13 @@
 
 #define TRAINER_ENV "PSGD_TRAINER_FD"
 
-enum { TRAINER_VERSION = 1, TRAINER_TEXT = 128, TRAINER_DIMS = 8, TRAINER_TENSORS_MAX = 4096 };
+enum {
+    TRAINER_VERSION = 1,
+    TRAINER_TEXT = 128,
+    TRAINER_DIMS = 8,
+    TRAINER_TENSORS_MAX = 4096,
+    TRAINER_PAGE = 4096
+};
 
 enum trainer_kind {
     /* Of the program. */
@@ -44,7 +53,7 @@ enum trainer_kind {
     TRAINER_GRADIENT,  /* n: of samples; loss: their mean; accuracy, NAN: none; lr: of the update to come */
     TRAINER_UPDATED,   /* as GRADIENT, whose members count if there was no GRADIENT in this step */
     TRAINER_EVALUATED, /* n: of samples, 0: it has not evaluated; loss; accuracy, NAN: none */
-    TRAINER_METRIC,    /* text: its name; loss: its value */
+    TRAINER_METRIC,    /* text: its name; loss: its value; step: of steps done */
     TRAINER_SAVED,
     TRAINER_RESTORED,
     TRAINER_FINISHED,
@@ -53,34 +62,35 @@ enum trainer_kind {
     /* Of psgd. */
     TRAINER_ACCEPTED = 64, /* `accepted`, with the descriptor of the memory */
     TRAINER_REFUSED,       /* text: why */
-    TRAINER_SHARDED,       /* n: of indices, uint32, with a descriptor of them */
-    TRAINER_GO,            /* step: from 0; flags TRAINER_TAKES_PART, TRAINER_HAS_CHANGED */
-    TRAINER_UPDATE,        /* flag TRAINER_COMBINED */
-    TRAINER_EVALUATE,      /* step: of steps done; flag TRAINER_HAS_CHANGED */
-    TRAINER_SAVE,          /* with a descriptor */
-    TRAINER_RESTORE,       /* with a descriptor */
-    TRAINER_STOP           /* text: why; flags TRAINER_HAS_FAILED, TRAINER_DESCRIBES */
+    TRAINER_SHARDED,       /* n: of indices, uint32, each less than the rows, with a file of them in memory */
+    TRAINER_GO,       /* step: from 0, less than n_steps; flags TRAINER_TAKES_PART, TRAINER_HAS_CHANGED */
+    TRAINER_UPDATE,   /* flag TRAINER_COMBINED */
+    TRAINER_EVALUATE, /* step: of steps done; flag TRAINER_HAS_CHANGED */
+    TRAINER_SAVE,     /* with the descriptor of an empty file */
+    TRAINER_RESTORE,  /* with that of a file, at its start */
+    TRAINER_STOP      /* text: why; flags TRAINER_HAS_FAILED, TRAINER_DESCRIBES */
 };
 
 enum trainer_flag {
     TRAINER_STATISTIC = 1, /* running statistics: averaged, and not updated by gradients */
     TRAINER_HAS_LABELS = 2,
     TRAINER_TAKES_GRADIENTS = 4, /* ACCEPTED: the rule combines or changes gradients */
-    TRAINER_DESCRIBES = 8,       /* no job: only layout and values are wanted */
+    TRAINER_DESCRIBES = 8,       /* ACCEPTED, STOP: no job; only layout and values are wanted */
     TRAINER_TAKES_PART = 16,     /* GO: otherwise this worker sits out, and its gradient is not used */
     TRAINER_HAS_CHANGED = 32,    /* params are others than when the program had its last turn */
     TRAINER_COMBINED = 64,       /* the update is by `combined`; otherwise by the program's own `grads` */
-    TRAINER_HAS_FAILED = 128,
-    TRAINER_IS_RESUMED = 256 /* ACCEPTED: RESTORE will come before the first GO */
+    TRAINER_HAS_FAILED = 128,    /* STOP: the job has not succeeded */
+    TRAINER_IS_RESUMED = 256     /* ACCEPTED: RESTORE will come before the first GO */
 };
 
-/* Memory: params, grads and combined, floats (n_params) each, at these offsets in bytes, whole pages. Trained
+/* The memory is a file of at least `bytes`, sealed against shrinking. params, grads and combined, floats
+ * (n_params) each, lie in it in this order, at these offsets in bytes, multiples of TRAINER_PAGE. Trained
  * parameters come first, tensor after tensor as announced; the statistics, in the same order, behind them. */
 struct trainer_accepted {
     int32_t node, n_nodes;
     uint64_t n_params, n_trained;
     uint64_t grads_at, combined_at, bytes; /* params are at 0 */
-    uint64_t seed, n_steps;                /* of the job, at most */
+    uint64_t seed, n_steps;                /* of the job, at most; 0: not known */
     uint64_t every;                        /* local steps between two exchanges */
     uint64_t n_done;                       /* of a resumed job: steps done */
 };
