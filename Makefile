@@ -74,6 +74,7 @@ TESTLIB := $(wildcard tests/lib/*.c)
 CODECS := $(patsubst codecs/%.c,$(BUILD)/codecs/%.so,$(wildcard codecs/*.c))
 MODELS := $(patsubst nn/models/%.json,$(BUILD)/models/%.json,$(wildcard nn/models/*.json))
 CODEC_SOURCES := $(patsubst codecs/%.c,$(BUILD)/codecs/%.c,$(wildcard codecs/*.c))
+MODULES := $(patsubst python/%,$(BUILD)/python/%,$(wildcard python/psgd/*.py))
 HEADERS := $(patsubst %,$(BUILD)/include/%.h,codec codec_option codec_events wire executor)
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/*/test_*.c tests/suite/test_*.c))
 TEST_CODECS := $(patsubst tests/codecs/%.c,$(BUILD)/tests/codecs/%.so,$(wildcard tests/codecs/*.c))
@@ -105,7 +106,7 @@ LIBS_SUBMIT := -lcurl -lmicrohttpd -ljansson -lgnutls -lz -ldl -lm -pthread
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check
 
 .PHONY: all test equal test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-names check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
-all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS)
+all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS) $(MODULES)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBPAGE) $(LIBSHARED)
 	$(call show,LINK,$@)
@@ -197,6 +198,10 @@ $(BUILD)/codecs/%.c: codecs/%.c
 
 # Headers for compiling a user's codec.
 $(BUILD)/include/%.h: codecs/%.h
+	$(Q)mkdir -p $(@D) && cp $< $@
+
+# For training programs in Python, which the programs start with this folder in PYTHONPATH.
+$(BUILD)/python/%: python/%
 	$(Q)mkdir -p $(@D) && cp $< $@
 
 $(BUILD)/models/%.json: nn/models/%.json
