@@ -16,8 +16,9 @@
  * From then on psgd gives turns, and the program answers each:
  *
  *   GO         GRADIENT, to which psgd answers UPDATE, then UPDATED (without TRAINER_TAKES_GRADIENTS at once)
- *              FINISHED: it has no more data; this and all later steps have weight 0, and each later GO is
- *              answered in the same way
+ *              FINISHED: it has no more data; this and all later steps have weight 0. To each later GO, which
+ *              comes without TRAINER_TAKES_PART, it answers the same, or GRADIENT of 0 samples: then its
+ *              parameters follow the gradients that the other workers combine
  *   EVALUATE   EVALUATED; params are the rule's model until then
  *   SAVE       SAVED, after writing its own state to the descriptor
  *   RESTORE    RESTORED, after reading it from the descriptor; before the first GO of a resumed job
@@ -48,9 +49,11 @@ enum trainer_kind {
     TRAINER_OPEN = 1, /* n: of tensors */
     TRAINER_TENSOR,   /* text: its name, shape, n_dims; flag TRAINER_STATISTIC */
     TRAINER_VALUES,
-    TRAINER_SHARD,     /* n: of rows; with TRAINER_HAS_LABELS a descriptor of n int32, in memory */
-    TRAINER_READY,     /* n: of its batches in an epoch; 0: not known */
-    TRAINER_GRADIENT,  /* n: of samples; loss: their mean; accuracy, NAN: none; lr: of the update to come */
+    TRAINER_SHARD, /* n: of rows; with TRAINER_HAS_LABELS a descriptor of n int32, in memory */
+    TRAINER_READY, /* n: of its batches in an epoch; 0: not known */
+    /* n: of samples, 0: the gradient is not used, as without TRAINER_TAKES_PART; loss: their mean; accuracy,
+     * NAN: none; lr: of the update to come */
+    TRAINER_GRADIENT,
     TRAINER_UPDATED,   /* as GRADIENT, whose members count if there was no GRADIENT in this step */
     TRAINER_EVALUATED, /* n: of samples, 0: it has not evaluated; loss; accuracy, NAN: none */
     TRAINER_METRIC,    /* text: its name; loss: its value; step: of steps done */
