@@ -269,8 +269,8 @@ void api_package(struct agent *a, const struct request *rq, struct api_response 
     if (!t)
         return;
     if (!package_parse(&p, rq->arg[1])) {
-        respond_problem(rs, NOT_FOUND, NULL, "\"%s\" is not one of settings, codec, model, weights, data",
-                        rq->arg[1]);
+        respond_problem(rs, NOT_FOUND, NULL,
+                        "\"%s\" is not one of settings, codec, model, weights, data, trainer", rq->arg[1]);
         return;
     }
     doc = api_body(rq, rs);

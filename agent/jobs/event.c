@@ -201,6 +201,8 @@ static const struct json_field spec_fields[] = {
     {.key = "weights", .kind = JSON_FIELD_BOOL, SPEC_AT(weights)},
     {.key = "codec_sha256", .kind = JSON_FIELD_TEXT, SPEC_AT(codec_sha256)},
     {.key = "codec_source_sha256", .kind = JSON_FIELD_TEXT, SPEC_AT(codec_source_sha256)},
+    {.key = "trainer", .kind = JSON_FIELD_TEXT, SPEC_AT(trainer)},
+    {.key = "trainer_sha256", .kind = JSON_FIELD_TEXT, SPEC_AT(trainer_sha256)},
     {.key = "require_isolation",
      .kind = JSON_FIELD_CHOICE,
      SPEC_AT(require_isolation),
@@ -409,14 +411,24 @@ int job_spec_parse(struct job_spec *out, const json_t *doc, struct err *e)
     if (!is_job_id(s.id))
         return err_set(e, ERR_CONFIG, "/id: \"%s\" is not j- and 6 to 40 of a-z0-9", s.id);
     /* These are shown to users later. */
-    if (!utf8_is_clean(s.name) || !utf8_is_clean(s.codec) || !utf8_is_clean(s.submitter))
-        return err_set(e, ERR_CONFIG, "/name: control characters in name, codec or submitter");
+    if (!utf8_is_clean(s.name) || !utf8_is_clean(s.codec) || !utf8_is_clean(s.submitter) ||
+        !utf8_is_clean(s.trainer))
+        return err_set(e, ERR_CONFIG, "/name: control characters in name, codec, submitter or trainer");
     if (!is_hex_or_empty(s.codec_sha256) || !is_hex_or_empty(s.codec_source_sha256))
         return err_set(e, ERR_CONFIG, "/codec_sha256: not a SHA-256 in 64 lower-case hex digits");
+    if (!is_hex_or_empty(s.trainer_sha256))
+        return err_set(e, ERR_CONFIG, "/trainer_sha256: not a SHA-256 in 64 lower-case hex digits");
+    if (s.executor && s.trainer[0])
+        return err_set(e, ERR_CONFIG, "/trainer: a job of an executor trains nothing");
     if (job_spec_check_node(&s, s.role, s.node, "", e) < 0)
         return e->code;
     *out = s;
     return 0;
+}
+
+bool job_spec_has_program(const struct job_spec *s)
+{
+    return s->trainer[0] && strcmp(s->role, "server") != 0;
 }
 
 json_t *job_spec_json(const struct job_spec *s)

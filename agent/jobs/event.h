@@ -62,7 +62,10 @@ struct job_spec {
     bool executor; /* the job runs one: it has no model */
     bool weights;  /* the job starts from weights or a checkpoint, and needs that package */
     char codec_sha256[SHA256_HEX], codec_source_sha256[SHA256_HEX]; /* "": not given yet, or none */
-    enum isolation require_isolation;                               /* the least that the submitter accepts */
+    /* The main file of the program that trains on the workers, shown, never interpreted; "": psgd trains. */
+    char trainer[256];
+    char trainer_sha256[SHA256_HEX];  /* of its package; "": not given yet */
+    enum isolation require_isolation; /* the least that the submitter accepts */
     double time_limit_s;
 };
 
@@ -122,6 +125,8 @@ int event_parse_line(struct event *out, const char *line, size_t len, bool from_
  * role. ERR_CONFIG. */
 int job_spec_parse(struct job_spec *out, const json_t *doc, struct err *e);
 json_t *job_spec_json(const struct job_spec *s);
+/* Whether this node starts a training program: a worker does, if the job has one. */
+bool job_spec_has_program(const struct job_spec *s);
 /* Checks that the job has such a node: a worker is 0, 1, ..., a server -2, -3, ... `at`: the JSON path in the
  * message. ERR_CONFIG. */
 int job_spec_check_node(const struct job_spec *s, const char *role, int node, const char *at, struct err *e);

@@ -227,7 +227,9 @@ int job_apply(struct job *j, const struct event *ev, struct err *e)
 
 bool job_lacks(const struct job *j, enum package p)
 {
-    if (p == PACKAGE_DATA && strcmp(j->spec.role, "server") == 0)
+    if (p == PACKAGE_DATA && (strcmp(j->spec.role, "server") == 0 || j->spec.trainer[0]))
+        return false; /* a training program reads its own data */
+    if (p == PACKAGE_TRAINER && !job_spec_has_program(&j->spec))
         return false;
     if (p == PACKAGE_WEIGHTS && !j->spec.weights)
         return false;
@@ -312,6 +314,8 @@ json_t *job_json(const struct job *j, double now)
 
     json_object_set_new(o, "submitter", text_or_null(j->owner));
     json_object_set_new(o, "codec_sha256", text_or_null(j->packages[PACKAGE_CODEC].hex[0]));
+    json_object_set_new(o, "trainer", text_or_null(s->trainer));
+    json_object_set_new(o, "trainer_sha256", text_or_null(j->packages[PACKAGE_TRAINER].hex[0]));
     json_object_set_new(o, "state", json_string(job_state_name(j->state)));
     json_object_set_new(o, "reason", text_or_null(j->reason));
     json_object_set_new(o, "message", message_json(j));

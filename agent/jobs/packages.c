@@ -21,6 +21,7 @@ static const char *const files_of[N_PACKAGES][PACKAGE_FILES_MAX + 1] = {
     [PACKAGE_MODEL] = {"model.json", PREPROCESSING_FILE},
     [PACKAGE_WEIGHTS] = {"weights.safetensors"},
     [PACKAGE_DATA] = {"train.safetensors", "test.safetensors"},
+    [PACKAGE_TRAINER] = {"trainer.safetensors"},
 };
 
 int packages_parse(struct event *note, const json_t *doc, enum package p, struct err *e)

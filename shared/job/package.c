@@ -2,11 +2,9 @@
 
 #include <string.h>
 
-const char *const package_names[N_PACKAGES] = {[PACKAGE_SETTINGS] = "settings",
-                                               [PACKAGE_CODEC] = "codec",
-                                               [PACKAGE_MODEL] = "model",
-                                               [PACKAGE_WEIGHTS] = "weights",
-                                               [PACKAGE_DATA] = "data"};
+const char *const package_names[N_PACKAGES] = {
+    [PACKAGE_SETTINGS] = "settings", [PACKAGE_CODEC] = "codec", [PACKAGE_MODEL] = "model",
+    [PACKAGE_WEIGHTS] = "weights",   [PACKAGE_DATA] = "data",   [PACKAGE_TRAINER] = "trainer"};
 
 bool package_parse(enum package *out, const char *name)
 {

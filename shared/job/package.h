@@ -4,7 +4,15 @@
 
 #include <stdbool.h>
 
-enum package { PACKAGE_SETTINGS, PACKAGE_CODEC, PACKAGE_MODEL, PACKAGE_WEIGHTS, PACKAGE_DATA, N_PACKAGES };
+enum package {
+    PACKAGE_SETTINGS,
+    PACKAGE_CODEC,
+    PACKAGE_MODEL,
+    PACKAGE_WEIGHTS,
+    PACKAGE_DATA,
+    PACKAGE_TRAINER, /* the program that trains, of a worker whose job has one */
+    N_PACKAGES
+};
 
 extern const char *const package_names[N_PACKAGES]; /* as in docs/protocol.md: "settings", ... */
 

@@ -164,6 +164,15 @@ TEST(a_reservation_contains_all_required_fields)
         {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"node_count\":2,\"time_limit_"
          "s\":0}",
          "/time_limit_s"},
+        {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"node_count\":2,\"trainer\":"
+         "\"train.py\"}",
+         ""},
+        {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"node_count\":2,\"trainer\":"
+         "\"train.py\",\"trainer_sha256\":\"x\"}",
+         "/trainer_sha256"},
+        {"{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"node_count\":2,\"trainer\":"
+         "\"train.py\",\"executor\":true}",
+         "/trainer"},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {

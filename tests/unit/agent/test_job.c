@@ -212,6 +212,21 @@ TEST(an_executor_has_no_model_to_wait_for)
     job_clear(&j);
 }
 
+TEST(a_worker_needs_the_training_program_of_its_job_and_no_data)
+{
+    struct job j;
+
+    put_into(&j, JOB_PREPARING);
+    assert_false(job_lacks(&j, PACKAGE_TRAINER));
+    strcpy(j.spec.trainer, "train.py");
+    assert_true(job_lacks(&j, PACKAGE_TRAINER) && job_lacks(&j, PACKAGE_MODEL));
+    assert_false(job_lacks(&j, PACKAGE_DATA));
+    memcpy(j.spec.role, "server", 7);
+    assert_false(job_lacks(&j, PACKAGE_TRAINER));
+    assert_true(job_lacks(&j, PACKAGE_MODEL));
+    job_clear(&j);
+}
+
 TEST(the_resource_shows_known_fields_and_null_for_others)
 {
     struct event ev;
@@ -297,6 +312,7 @@ int main(void)
         cmocka_unit_test(requirements_are_met_in_their_order_and_servers_need_no_data),
         cmocka_unit_test(weights_are_required_if_the_reservation_says_so),
         cmocka_unit_test(an_executor_has_no_model_to_wait_for),
+        cmocka_unit_test(a_worker_needs_the_training_program_of_its_job_and_no_data),
         cmocka_unit_test(the_resource_shows_known_fields_and_null_for_others),
         cmocka_unit_test(a_job_reports_on_which_node_it_waits_and_since_when),
     };
