@@ -2,14 +2,11 @@
 
 #include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "agent/access/digest_list.h"
 #include "shared/base/file.h"
 #include "shared/plugin/compile.h"
-
-enum { LIST_MAX = 1 << 20 };
 
 static bool has_digest(const char *dir, const char *name, const char *hex)
 {
@@ -47,59 +44,17 @@ bool codec_is_builtin(const struct codec_rules *r, const char *object_hex, const
     return hex[0] && is_builtin(r->builtin_dir, hex);
 }
 
-/* Returns 1 if the list `text` has the digest, 0 if not. Modifies `text`. A malformed line is an error
- * (ERR_CODEC), not skipped. */
-static int find_in_list(char *text, const char *path, const char *hex, struct err *e)
-{
-    int number = 1;
-    char *next;
-
-    for (char *line = text; line; line = next, number++) {
-        next = strchr(line, '\n');
-        if (next)
-            *next++ = '\0';
-        line += strspn(line, " \t\r");
-        line[strcspn(line, " \t\r#")] = '\0';
-        if (!line[0])
-            continue;
-        if (!is_sha256_hex(line))
-            return err_set(e, ERR_CODEC, "%s:%d: \"%.80s\" is not a SHA-256 in 64 lower-case hex digits",
-                           path, number, line);
-        if (strcmp(line, hex) == 0)
-            return 1;
-    }
-    return 0;
-}
-
-/* Looks the digest up in the file, which counts as empty if it does not exist. */
-static int is_listed(const char *path, const char *hex, struct err *e)
-{
-    struct stat st;
-    char *text;
-    size_t len;
-    int rc;
-
-    if (file_read(&text, &len, path, LIST_MAX, e) < 0)
-        return e->code == ERR_NOT_FOUND ? 0 : (e->code = ERR_CODEC);
-    if (stat(path, &st) == 0 && (st.st_mode & 022)) {
-        rc = err_set(e, ERR_CODEC, "%s can be written by others (mode %03o)", path,
-                     (unsigned)st.st_mode & 0777);
-        err_hint(e, "Run chmod go-w %s and check its contents.", path);
-    } else {
-        rc = find_in_list(text, path, hex, e);
-    }
-    free(text);
-    return rc;
-}
-
 /* Returns 1 if a file with this digest may be used, 0 if not, or an error. */
 static int is_trusted(const struct codec_rules *r, const char *hex, struct err *e)
 {
+    int listed;
+
     if (!hex[0])
         return 0;
     if (r->policy == CODECS_ANY || is_builtin(r->builtin_dir, hex))
         return 1;
-    return r->policy == CODECS_ALLOWLIST ? is_listed(r->list, hex, e) : 0;
+    listed = r->policy == CODECS_ALLOWLIST ? digest_list_has(r->list, hex, e) : 0;
+    return listed < 0 ? (e->code = ERR_CODEC) : listed;
 }
 
 static int hint_list(const struct codec_rules *r, const char *hex, struct err *e)

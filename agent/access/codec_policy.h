@@ -19,8 +19,7 @@
 struct codec_rules {
     enum codec_policy policy;
     char builtin_dir[PATH_MAX]; /* of the agent's own codecs: *.so, and the *.c they are made from */
-    /* A file with a SHA-256 in each line, as sha256sum writes it or alone; # begins a comment. */
-    char list[PATH_MAX];
+    char list[PATH_MAX];        /* of allowed codecs: digest_list.h */
     struct elf_kind here;
     const char *cc; /* name of the compiler that job_runner uses */
 };

@@ -428,6 +428,20 @@ int file_absolute(char *out, size_t size, const char *path, struct err *e)
     return file_join(out, size, here, path, e);
 }
 
+bool file_find_program(char *out, size_t size, const char *name)
+{
+    const char *path = getenv("PATH");
+
+    while (path && *path) {
+        size_t n = strcspn(path, ":");
+
+        if (n > 0 && snprintf(out, size, "%.*s/%s", (int)n, path, name) < (int)size && access(out, X_OK) == 0)
+            return true;
+        path += n + (path[n] == ':');
+    }
+    return false;
+}
+
 int file_exe_dir(char *out, size_t size, struct err *e)
 {
     ssize_t n = readlink("/proc/self/exe", out, size);

@@ -71,6 +71,10 @@ bool file_has_ending(const char *path, const char *ending);
 /* Makes a path absolute, so that it does not depend on the current folder. */
 int file_absolute(char *out, size_t size, const char *path, struct err *e);
 
+/* Writes the path of a program, by its name, in the first folder of $PATH that has it. Returns false if none
+ * has, or if the path does not fit. */
+bool file_find_program(char *out, size_t size, const char *name);
+
 /* The folder of this program's executable. */
 int file_exe_dir(char *out, size_t size, struct err *e);
 

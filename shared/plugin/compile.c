@@ -219,16 +219,7 @@ void compile_version(char *out, size_t size, const char *cc)
 
 bool compile_is_there(const char *cc)
 {
-    const char *path = getenv("PATH");
     char file[PATH_MAX];
 
-    while (path && *path) {
-        size_t n = strcspn(path, ":");
-
-        if (n > 0 && snprintf(file, sizeof file, "%.*s/%s", (int)n, path, cc) < (int)sizeof file &&
-            access(file, X_OK) == 0)
-            return true;
-        path += n + (path[n] == ':');
-    }
-    return false;
+    return file_find_program(file, sizeof file, cc);
 }
