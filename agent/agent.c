@@ -115,6 +115,13 @@ static void log_start(const struct agent *a)
     if (a->jobs.codecs.policy == CODECS_ALLOWLIST)
         log_line(LOG_LEVEL_INFO, "agent", NULL, "codecs: the built-in ones and those listed in %s",
                  a->jobs.codecs.list);
+    if (a->jobs.trainers.policy == TRAINERS_ANY)
+        log_line(LOG_LEVEL_INFO, "agent", NULL,
+                 "training programs: any, not isolated, as this agent's user (--trainers)");
+    if (a->jobs.trainers.policy == TRAINERS_ALLOWLIST)
+        log_line(LOG_LEVEL_INFO, "agent", NULL,
+                 "training programs: those listed in %s, not isolated, as this agent's user",
+                 a->jobs.trainers.list);
     log_line(a->jobs.isolation.level < ISOLATION_DEFAULT ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "agent", NULL,
              "isolation of codecs: %s%s%s", isolation_name(a->jobs.isolation.level),
              a->jobs.isolation.lacks[0] ? "; " : "", a->jobs.isolation.lacks);
@@ -187,6 +194,8 @@ static int start_agent(struct agent_options *o, struct err *e)
     o->port = l.port;
     if (o->codecs < 0)
         o->codecs = l.is_loopback ? CODECS_ANY : CODECS_ALLOWLIST;
+    if (o->trainers < 0) /* without a token any user of the machine would become the agent's user */
+        o->trainers = l.is_loopback && !o->no_token ? TRAINERS_ANY : TRAINERS_NONE;
     if (agent_default_folder(o, e) < 0 || /* with --port 0 the port is known only now */
         file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || agent_open(&a, o, e) < 0) {
         close(l.fd);

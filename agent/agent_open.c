@@ -132,7 +132,8 @@ static int open_contents(struct agent *a, struct err *e)
 {
     struct jobs *jobs = &a->jobs;
 
-    if (job_read_draining(jobs, e) < 0 || set_codec_rules(jobs, e) < 0 || loop_open(&a->loop, e) < 0)
+    if (job_read_draining(jobs, e) < 0 || set_codec_rules(jobs, e) < 0 ||
+        trainer_rules_set(&jobs->trainers, &a->opt, e) < 0 || loop_open(&a->loop, e) < 0)
         return e->code;
     jobs->dir_fd = open(a->opt.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (jobs->dir_fd < 0)

@@ -104,6 +104,14 @@ static int check_codec(const struct agent *a, const struct job_spec *spec, struc
                : packages_isolate(&a->jobs, spec, &offer, use, e);
 }
 
+/* Checks the training program that the reservation names, for the same reason. */
+static int check_trainer(const struct agent *a, const struct job_spec *spec, struct err *e)
+{
+    return job_spec_has_program(spec)
+               ? trainer_admit(&a->jobs.trainers, spec->trainer, spec->trainer_sha256, e)
+               : 0;
+}
+
 /* Counts the jobs in this state without earlier attempts of the same job, which are about to end. */
 static size_t count_others(const struct agent *a, const struct job_spec *spec,
                            bool (*is_it)(const struct job *))
@@ -161,7 +169,7 @@ void api_reserve(struct agent *a, const struct request *rq, struct api_response 
         return;
     rc = job_spec_parse(&spec, doc, &e);
     json_decref(doc);
-    if (rc < 0 || check_codec(a, &spec, &e) < 0) {
+    if (rc < 0 || check_codec(a, &spec, &e) < 0 || check_trainer(a, &spec, &e) < 0) {
         respond_error(rs, &e);
         return;
     }

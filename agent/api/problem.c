@@ -86,6 +86,11 @@ static const struct {
                            "The agent's machine cannot confine a codec as the job or the agent requires.",
                            "`detail` names what the kernel lacks. Use another machine, or a lower "
                            "--require-isolation where the codec is trusted."},
+    [TRAINER_REFUSED] =
+        {403, "TRAINER_REFUSED", "Training program is refused",
+         "The agent runs no training programs of its clients, or not this one: they are not isolated.",
+         "Add the SHA-256 of its package to the list that `hint` names, or start the agent with --trainers "
+         "allowlist or any."},
 };
 
 int problem_status(enum problem p)
@@ -130,7 +135,7 @@ enum problem problem_of(const struct err *e)
     } map[] = {
         {ERR_CONFIG, INVALID_DOCUMENT}, {ERR_NOSPACE, DISK_FULL},         {ERR_NOT_FOUND, NOT_FOUND},
         {ERR_CONFLICT, WRONG_STATE},    {ERR_REFUSED, ISOLATION_TOO_LOW}, {ERR_CODEC, CODEC_REFUSED},
-        {ERR_AUTH, UNAUTHORIZED},       {ERR_NOMEM, OVERLOADED},
+        {ERR_TRAINER, TRAINER_REFUSED}, {ERR_AUTH, UNAUTHORIZED},         {ERR_NOMEM, OVERLOADED},
     };
 
     for (size_t i = 0; i < sizeof map / sizeof map[0]; i++)

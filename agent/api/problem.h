@@ -30,6 +30,7 @@ enum problem {
     DISK_FULL,
     CODEC_REFUSED,
     ISOLATION_TOO_LOW,
+    TRAINER_REFUSED,
     N_PROBLEMS
 };
 

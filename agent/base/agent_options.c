@@ -47,6 +47,15 @@ static const struct args_option table[] = {
      "least level at which a codec is isolated from this machine, see SECURITY.md (files, for codecs that "
      "are "
      "not built in); none: also run codecs without isolation"},
+    {"trainers", "", ARGS_CHOICE, AT(trainers), RUN, TRUST, TRAINER_POLICY_CHOICES,
+     "training programs of submitters that may run here, as this agent's user and not isolated, see "
+     "SECURITY.md (any if the agent listens on loopback addresses only and requires a token, else none); "
+     "allowlist: those of --trainer-list"},
+    {"trainer-list", "", ARGS_PATH, AT(trainer_list), RUN, TRUST, "FILE",
+     "allowed training programs, one SHA-256 of a package per line (DIR/trainers.allow); the agent's refusal "
+     "has the one to add"},
+    {"trainer-python", "", ARGS_PATH, AT(trainer_python), RUN, TRUST, "FILE",
+     "interpreter of training programs in Python (python3 in $PATH)"},
     {"scope", "", ARGS_CHOICE, AT(scope), TOKEN, TOKENS, SCOPE_CHOICES,
      "add, invite: what the token allows (submit): read jobs and results; run jobs of its own; manage all "
      "jobs"},
@@ -146,6 +155,7 @@ int agent_options_parse(struct agent_options *out, unsigned verb, int argc, char
                                   .keep = 64,
                                   .blob_limit_gib = 16,
                                   .codecs = -1,
+                                  .trainers = -1,
                                   .scope = SCOPE_SUBMIT,
                                   .require_isolation = -1,
                                   .job_memory_gib = -1,

@@ -18,6 +18,10 @@ enum { ALLOW_HOSTS_MAX = 16, DIR_MAX = PATH_MAX - 256 }; /* paths below the fold
 enum codec_policy { CODECS_BUILTIN, CODECS_ALLOWLIST, CODECS_ANY };
 #define CODEC_POLICY_CHOICES "builtin|allowlist|any" /* in the order of the enum */
 
+/* Which training programs of submitters an agent runs (--trainers). */
+enum trainer_policy { TRAINERS_NONE, TRAINERS_ALLOWLIST, TRAINERS_ANY };
+#define TRAINER_POLICY_CHOICES "none|allowlist|any" /* in the order of the enum */
+
 /* What a token allows. A higher scope includes the lower ones, with one exception: `read` sees the jobs of
  * all clients, `submit` only the jobs whose key it presents (docs/protocol.md 1.1). */
 enum scope {
@@ -44,6 +48,9 @@ struct agent_options {
     int keep_days, keep_gib;          /* 0: no limit */
     int codecs;                       /* enum codec_policy; -1: by the listening address */
     char codec_list[PATH_MAX];        /* "": DIR/codecs.allow */
+    int trainers;                     /* enum trainer_policy; -1: by the listening address */
+    char trainer_list[PATH_MAX];      /* "": DIR/trainers.allow */
+    char trainer_python[PATH_MAX];    /* "": python3 in $PATH */
     int job_memory_gib;               /* -1: a fraction of the machine's; 0: no limit */
     int job_disk_gib;                 /* 0: no limit */
     int scope;                        /* enum scope, of `agent token` */

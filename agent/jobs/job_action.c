@@ -18,6 +18,7 @@
 #include "agent/jobs/runner_events.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
+#include "shared/base/json.h"
 #include "shared/job/reason.h"
 #include "shared/records/artifacts.h"
 
@@ -118,15 +119,23 @@ static int order(struct task *t, const char *line, size_t len, struct err *e)
 static int send_job(struct task *t, struct err *e)
 {
     const struct job_spec *s = &t->job.spec;
-    char line[352];
-    int n = snprintf(line, sizeof line,
-                     "{\"job\":\"%s\",\"attempt\":%d,\"node\":%d,\"role\":\"%s\",\"workers_on_host\":%d,"
-                     "\"time_limit_s\":%.9g,\"require_isolation\":\"%s\",\"own_tree\":%s}\n",
-                     s->id, s->attempt, s->node, s->role, s->workers_on_host, s->time_limit_s,
-                     isolation_name(packages_isolation(t->jobs, t)),
-                     t->jobs->isolation.has_own_tree ? "true" : "false");
+    json_t *o = json_pack("{s:s, s:i, s:i, s:s, s:i, s:f, s:s, s:b}", "job", s->id, "attempt", s->attempt,
+                          "node", s->node, "role", s->role, "workers_on_host", s->workers_on_host,
+                          "time_limit_s", s->time_limit_s, "require_isolation",
+                          isolation_name(packages_isolation(t->jobs, t)), "own_tree",
+                          (int)t->jobs->isolation.has_own_tree);
+    char *line;
+    int rc;
 
-    return order(t, line, (size_t)n, e);
+    if (job_spec_has_program(s))
+        json_object_set_new(o, "trainer_python", json_string(t->jobs->trainers.python));
+    line = json_line(o);
+    json_decref(o);
+    if (!line)
+        return err_set(e, ERR_NOMEM, "no memory for the order to a node");
+    rc = order(t, line, strlen(line), e);
+    free(line);
+    return rc;
 }
 
 /* A second limit, for a runner that the agent cannot end at the time limit, which is of elapsed time. */

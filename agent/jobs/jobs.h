@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "agent/access/codec_policy.h"
+#include "agent/access/trainer_policy.h"
 #include "agent/base/agent_options.h"
 #include "agent/base/notify.h"
 #include "agent/jobs/artifact.h"
@@ -104,6 +105,7 @@ struct jobs {
     struct runner_about runner_about;
     struct codec_rules codecs;
     struct agent_isolation isolation;
+    struct trainer_rules trainers;
     uint64_t job_memory; /* memory limit of the runners of all slots in bytes; 0: no limit */
     uint64_t job_files;  /* descriptor limit of a runner on this machine */
     uint64_t job_disk;   /* limit of the files of a run folder in bytes; 0: no limit */

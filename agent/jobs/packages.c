@@ -119,6 +119,15 @@ static int check_codec(enum codec_use *use, const struct jobs *jobs, const struc
                : 0;
 }
 
+/* Also for a job that has named no program. */
+static int check_trainer(const struct jobs *jobs, const struct task *t, const struct event *note,
+                         struct err *e)
+{
+    const char *name = t->job.spec.trainer;
+
+    return trainer_admit(&jobs->trainers, name[0] ? name : package_names[PACKAGE_TRAINER], note->hex[0], e);
+}
+
 int packages_link(struct jobs *jobs, const struct task *t, const struct event *note, enum package p,
                   struct err *e)
 {
@@ -130,6 +139,8 @@ int packages_link(struct jobs *jobs, const struct task *t, const struct event *n
         if (note->hex[i][0] && blob_size(&jobs->blobs, note->hex[i]) < 0)
             return err_set(e, ERR_NOT_FOUND, "no blob %s on this agent", note->hex[i]);
     if (p == PACKAGE_CODEC && check_codec(&use, jobs, t, note, e) < 0)
+        return e->code;
+    if (p == PACKAGE_TRAINER && check_trainer(jobs, t, note, e) < 0)
         return e->code;
     for (size_t i = 0; names[i]; i++) {
         bool is_left_out = !note->hex[i][0] || (p == PACKAGE_CODEC && i == OBJECT && use == CODEC_COMPILE);

@@ -1,5 +1,5 @@
-/* packages -- checks a job's packages, for a codec also whether it may run here, and links their files into
- * the job's folder. */
+/* packages -- checks a job's packages, for a codec and a training program also whether it may run here, and
+ * links their files into the job's folder. */
 #ifndef PSGD_PACKAGES_H
 #define PSGD_PACKAGES_H
 
@@ -12,8 +12,8 @@ int packages_parse(struct event *note, const json_t *doc, enum package p, struct
 
 /* Links the blobs into the job's folder, all or none: missing and refused files are detected before the
  * first link. A codec's object that this machine cannot load, or that is not trusted, is not linked:
- * job_runner then compiles the source. ERR_NOT_FOUND: a blob is not stored; ERR_CODEC: refused; ERR_CONFIG:
- * the manifest describes other files. */
+ * job_runner then compiles the source. ERR_NOT_FOUND: a blob is not stored; ERR_CODEC, ERR_TRAINER:
+ * refused; ERR_CONFIG: the manifest describes other files. */
 int packages_link(struct jobs *jobs, const struct task *t, const struct event *note, enum package p,
                   struct err *e);
 

@@ -335,7 +335,8 @@ int reply_problem(struct err *out, int status, const char *text, size_t len)
     get_text(name, sizeof name, o, "code");
     json_decref(o);
     if (strcmp(name, "AGENT_BUSY") == 0 || strcmp(name, "DRAINING") == 0 || strcmp(name, "DISK_FULL") == 0 ||
-        strcmp(name, "CODEC_REFUSED") == 0 || strcmp(name, "ISOLATION_TOO_LOW") == 0)
+        strcmp(name, "CODEC_REFUSED") == 0 || strcmp(name, "ISOLATION_TOO_LOW") == 0 ||
+        strcmp(name, "TRAINER_REFUSED") == 0)
         code = ERR_REFUSED;
     err_set(out, code, "%s (status %d%s%s)", detail[0] ? detail : "refused", status, name[0] ? ", " : "",
             name);

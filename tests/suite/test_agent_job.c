@@ -49,6 +49,29 @@ TEST(a_job_runs_from_reservation_to_results)
     fixture_close(&f);
 }
 
+TEST(a_worker_with_a_training_program_waits_for_it_and_is_told_the_interpreter)
+{
+    struct fixture f = {.opt = {.trainers = TRAINERS_ANY, .trainer_python = "/bin/sh"}};
+    char hex[SHA256_HEX], body[256];
+
+    fixture_open(&f);
+    assert_int_equal(ask(&f, &r, "POST", "/v1/jobs",
+                         "{\"id\":\"j-abcdef\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"codec\":"
+                         "\"fedavg\",\"node_count\":1,\"trainer\":\"train.py\"}"),
+                     201);
+    job_send_packages(&f, "j-abcdef", "ok");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef", NULL), 200);
+    assert_true(reply_has(&r, "state", "preparing"));
+    assert_non_null(strstr(r.body, "\"requirements\":[\"trainer\"]"));
+    blob_send(hex, &f, "program", 7);
+    snprintf(body, sizeof body, "{\"files\":{\"trainer.safetensors\":\"%s\"}}", hex);
+    assert_int_equal(ask(&f, &r, "PUT", "/v1/jobs/j-abcdef/packages/trainer", body), 204);
+    job_until(&f, "j-abcdef", "ready");
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs", NULL), 200);
+    assert_non_null(strstr(r.body, "\"trainer_python\":\"/bin/sh\"}"));
+    fixture_close(&f);
+}
+
 static void follow_events(struct client *c, struct fixture *f, const char *id)
 {
     char path[96];
@@ -424,6 +447,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_runs_from_reservation_to_results),
+        cmocka_unit_test(a_worker_with_a_training_program_waits_for_it_and_is_told_the_interpreter),
         cmocka_unit_test(a_reservation_ends_seconds_after_its_stream_unless_another_is_opened),
         cmocka_unit_test(a_reservation_without_keepalive_expires),
         cmocka_unit_test(the_lease_is_short_until_the_submitter_asks_again),

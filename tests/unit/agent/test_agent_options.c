@@ -26,6 +26,7 @@ TEST(without_options_the_defaults_apply)
     assert_int_equal(o.keep, 64);
     assert_false(o.no_token);
     assert_int_equal(o.codecs, -1);
+    assert_int_equal(o.trainers, -1);
     assert_int_equal(o.job_memory_gib, -1);
 }
 
@@ -53,6 +54,22 @@ TEST(the_codec_policy_is_one_of_three_values)
     assert_error_has("--codecs: \"alowlist\" is not one of builtin|allowlist|any");
     assert_string_equal(e.hint, "Did you mean allowlist?");
     assert_int_equal(PARSE("--codecs", "2"), ERR_USAGE);
+}
+
+TEST(the_policy_for_training_programs_is_one_of_three_values)
+{
+    struct agent_options o;
+    struct err e;
+
+    assert_ok(
+        PARSE("--trainers", "allowlist", "--trainer-list", "/x/list", "--trainer-python", "python3.12"));
+    assert_int_equal(o.trainers, TRAINERS_ALLOWLIST);
+    assert_string_equal(o.trainer_list, "/x/list");
+    assert_string_equal(o.trainer_python, "python3.12");
+    assert_ok(PARSE("--trainers=none"));
+    assert_int_equal(o.trainers, TRAINERS_NONE);
+    assert_int_equal(PARSE("--trainers", "builtin"), ERR_USAGE);
+    assert_error_has("--trainers: \"builtin\" is not one of none|allowlist|any");
 }
 
 TEST(option_values_follow_a_space_or_an_equals_sign_and_underscores_equal_hyphens)
@@ -106,6 +123,7 @@ int main(void)
         cmocka_unit_test(without_options_the_defaults_apply),
         cmocka_unit_test(the_memory_limit_of_a_job_can_be_disabled),
         cmocka_unit_test(the_codec_policy_is_one_of_three_values),
+        cmocka_unit_test(the_policy_for_training_programs_is_one_of_three_values),
         cmocka_unit_test(option_values_follow_a_space_or_an_equals_sign_and_underscores_equal_hyphens),
         cmocka_unit_test(invalid_options_are_reported),
     };

@@ -81,6 +81,73 @@ TEST(a_disallowed_codec_is_refused_at_its_reservation_or_its_package)
     fixture_close(&f);
 }
 
+static int reserve_for_trainer(struct fixture *f, const char *id, int node, const char *hex)
+{
+    char body[512];
+
+    snprintf(body, sizeof body,
+             "{\"id\":\"%s\",\"attempt\":1,\"node\":%d,\"role\":\"%s\",\"node_count\":1,\"server_count\":1,"
+             "\"trainer\":\"train.py\",\"trainer_sha256\":\"%s\"}",
+             id, node, node < 0 ? "server" : "worker", hex);
+    return ask(f, &r, "POST", "/v1/jobs", body);
+}
+
+static int bind_trainer(struct fixture *f, const char *id, const char *hex)
+{
+    char path[96], body[160];
+
+    snprintf(path, sizeof path, "/v1/jobs/%s/packages/trainer", id);
+    snprintf(body, sizeof body, "{\"files\":{\"trainer.safetensors\":\"%s\"}}", hex);
+    return ask(f, &r, "PUT", path, body);
+}
+
+TEST(an_agent_without_training_programs_refuses_a_job_that_needs_one)
+{
+    struct fixture f = {.opt = {.slots = 2, .trainers = TRAINERS_NONE}};
+    char hex[SHA256_HEX];
+
+    fixture_open(&f);
+    blob_send(hex, &f, "program", 7);
+    assert_int_equal(reserve_for_trainer(&f, "j-zzzzzz", 0, hex), 403);
+    assert_true(reply_has(&r, "code", "TRAINER_REFUSED"));
+    assert_non_null(strstr(r.body, "this agent runs no training programs, and so not train.py"));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-zzzzzz", NULL), 404);
+    assert_int_equal(reserve_for_trainer(&f, "j-server", -2, hex), 201); /* which starts no program */
+    assert_true(reply_has(&r, "trainer", "train.py"));
+    assert_non_null(strstr(r.body, "\"requirements\":[\"settings\",\"codec\",\"model\"]"));
+
+    job_reserve(&f, &r, "j-abcdef", false); /* says nothing of a program, and sends one */
+    assert_int_equal(bind_trainer(&f, "j-abcdef", hex), 403);
+    assert_true(reply_has(&r, "code", "TRAINER_REFUSED"));
+    assert_false(has_package_file(&f, "trainer.safetensors"));
+    fixture_close(&f);
+}
+
+TEST(a_training_program_is_allowed_by_a_line_in_the_list)
+{
+    struct fixture f = {.opt.trainers = TRAINERS_ALLOWLIST};
+    char hex[SHA256_HEX], list[256];
+    struct err e;
+
+    fixture_open(&f);
+    blob_send(hex, &f, "program", 7);
+    assert_int_equal(reserve_for_trainer(&f, "j-zzzzzz", 0, hex), 403);
+    assert_true(reply_has(&r, "code", "TRAINER_REFUSED"));
+    assert_non_null(strstr(r.body, "/trainers.allow on that agent's machine"));
+    assert_int_equal(reserve_for_trainer(&f, "j-abcdef", 0, ""), 201); /* its digest is not known yet */
+    assert_non_null(strstr(r.body, "\"requirements\":[\"settings\",\"codec\",\"model\",\"trainer\"]"));
+    assert_int_equal(bind_trainer(&f, "j-abcdef", hex), 403);
+    assert_false(has_package_file(&f, "trainer.safetensors"));
+
+    snprintf(list, sizeof list, "%s/agent/trainers.allow", f.folder);
+    assert_ok(file_write(list, hex, strlen(hex), 0600, &e));
+    assert_int_equal(bind_trainer(&f, "j-abcdef", hex), 204);
+    assert_true(has_package_file(&f, "trainer.safetensors"));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef", NULL), 200);
+    assert_true(reply_has(&r, "trainer_sha256", hex));
+    fixture_close(&f);
+}
+
 TEST(an_object_for_another_machine_is_omitted_and_its_source_and_manifest_are_artifacts)
 {
     static const char source_text[] = "int x;\n";
@@ -252,6 +319,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blobs_are_verified_and_not_uploaded_twice),
         cmocka_unit_test(a_disallowed_codec_is_refused_at_its_reservation_or_its_package),
+        cmocka_unit_test(an_agent_without_training_programs_refuses_a_job_that_needs_one),
+        cmocka_unit_test(a_training_program_is_allowed_by_a_line_in_the_list),
         cmocka_unit_test(an_object_for_another_machine_is_omitted_and_its_source_and_manifest_are_artifacts),
         cmocka_unit_test(a_manifest_that_names_other_files_is_refused),
         cmocka_unit_test(a_file_is_hashed_once_and_again_after_a_change),
