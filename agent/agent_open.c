@@ -150,6 +150,9 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
                             .loop = &a->loop,
                             .address = a->address,
                             .notify.loop = &a->loop,
+                            .trainer_about = {.loop = &a->loop,
+                                              .python = a->jobs.trainers.python,
+                                              .n_changes = &a->jobs.n_changes},
                             .dir_fd = -1,
                             .job_memory = job_memory(opt),
                             .job_files = job_files(),
@@ -188,6 +191,7 @@ void agent_close(struct agent *a)
     static_document_clear(&a->page);
     task_close_all(&a->jobs);
     blob_store_close(&a->jobs.blobs);
+    trainer_about_clear(&a->jobs.trainer_about);
     loop_close(&a->loop);
     auth_close(&a->auth);
     retention_close(&a->jobs);

@@ -104,6 +104,46 @@ void api_prove(struct agent *a, const struct request *rq, struct api_response *r
     respond_json(rs, 200, json_pack("{s:s, s:s}", "pin", a->auth.identity.pin, "proof", proof));
 }
 
+static void add_trainers(json_t *o, const struct agent *a)
+{
+    const struct trainer_rules *r = &a->jobs.trainers;
+    int n;
+    const char *policy = choice_at(TRAINER_POLICY_CHOICES, (int)r->policy, &n);
+
+    json_object_set_new(o, "trainers", json_stringn(policy, (size_t)n));
+    json_object_set_new(o, "trainer_python", r->python[0] ? json_string(r->python) : json_null());
+    trainer_about_add(o, &a->jobs.trainer_about);
+}
+
+static bool python_has_answered(const struct agent *a, const struct api_response *rs)
+{
+    (void)rs;
+    return !trainer_about_is_asking(&a->jobs.trainer_about);
+}
+
+static void respond_trainers(struct agent *a, struct api_response *rs)
+{
+    json_t *o = json_object();
+
+    add_trainers(o, a);
+    respond_json(rs, 200, o);
+}
+
+static const struct wait_kind wait_for_python = {.is_over = python_has_answered, .finish = respond_trainers};
+
+void api_trainers(struct agent *a, const struct request *rq, struct api_response *rs)
+{
+    if (rq->method != METHOD_HEAD)
+        trainer_about_ask(&a->jobs.trainer_about);
+    if (rq->method == METHOD_HEAD || python_has_answered(a, rs)) {
+        respond_trainers(a, rs);
+        return;
+    }
+    rs->kind = RESPONSE_WAIT;
+    rs->wait = &wait_for_python;
+    rs->deadline = HUGE_VAL; /* the process has a time limit */
+}
+
 void api_agent(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     size_t n_active = task_count(&a->jobs, job_is_active), n_slots = (size_t)a->opt.slots;
@@ -133,6 +173,7 @@ void api_agent(struct agent *a, const struct request *rq, struct api_response *r
                         json_pack("{s:i,s:i,s:i,s:i,s:s#,s:I}", "queue", a->opt.queue, "keep", a->opt.keep,
                                   "lease_s", LEASE_S, "event_line_bytes", RUNNER_LINE_MAX, "codecs", codecs,
                                   n_codecs, "job_memory_bytes", (json_int_t)a->jobs.job_memory));
+    add_trainers(o, a);
     if (rq->is_authorised)
         json_object_set_new(o, "you",
                             json_pack("{s:s,s:s}", "name", rq->who, "scope", scope_name(rq->scope)));

@@ -19,6 +19,7 @@
 #include "agent/jobs/runner_about.h"
 #include "agent/jobs/runner_lines.h"
 #include "agent/jobs/supervise.h"
+#include "agent/jobs/trainer_about.h"
 #include "shared/base/address.h"
 #include "shared/base/loop.h"
 
@@ -106,6 +107,7 @@ struct jobs {
     struct codec_rules codecs;
     struct agent_isolation isolation;
     struct trainer_rules trainers;
+    struct trainer_about trainer_about;
     uint64_t job_memory; /* memory limit of the runners of all slots in bytes; 0: no limit */
     uint64_t job_files;  /* descriptor limit of a runner on this machine */
     uint64_t job_disk;   /* limit of the files of a run folder in bytes; 0: no limit */

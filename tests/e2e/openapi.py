@@ -34,6 +34,7 @@ calls = [
     ("GET", "/problems/NOTHING", None, {}, 404),
     ("GET", "/v1/status", None, {}, 200),
     ("GET", "/v1/agent", None, {}, 200),
+    ("GET", "/v1/agent/trainers", None, {}, 200),
     ("GET", "/v1/jobs", None, {}, 200),
     ("GET", "/v1/jobs?state=running&limit=1", None, {}, 200),
     ("GET", "/v1/jobs?state=nonsense", None, {}, 400),

@@ -95,6 +95,7 @@ TEST(resources_have_the_keys_of_their_schemas)
     check_keys(&f, "/v1/jobs/j-abcdef", "Job");
     check_keys(&f, "/v1/jobs", "Jobs");
     check_keys(&f, "/v1/agent", "Agent");
+    check_keys(&f, "/v1/agent/trainers", "Trainers");
     check_keys(&f, "/v1/status", "Status");
     check_keys(&f, "/readyz", "Ready");
     check_keys(&f, "/v1/jobs/j-abcdef/artifacts", "Artifacts");

@@ -1,0 +1,222 @@
+#include "agent/jobs/trainer_about.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/base/clock.h"
+#include "shared/base/json.h"
+
+enum { ANSWER_MAX = 16 << 10, GPUS_MAX = 64, GPU_NAME_MAX = 80, CPU_MAX_S = 10 };
+
+/* Until the process is killed; for how long an answer is given again. */
+static const double ASK_S = 10, FRESH_S = 10;
+
+struct trainer_facts {
+    char python[64], numpy[64], torch[64]; /* versions; "": it is not there */
+};
+
+/* A version is read from the files of the installed package, as importing torch takes seconds. */
+static const char script[] =
+    "import glob, json, platform, subprocess\n"
+    "def version_of(name):\n"
+    "    try:\n"
+    "        from importlib.metadata import version\n"
+    "        return version(name)\n"
+    "    except Exception:\n"
+    "        from importlib.util import find_spec\n"
+    "        return 'unknown' if find_spec(name) else ''\n"
+    "def gpus():\n"
+    "    files = glob.glob('/dev/nvidia[0-9]*')\n"
+    "    if not files:\n"
+    "        return []\n"
+    "    try:\n"
+    "        done = subprocess.run(['nvidia-smi', '-L'], stdout=subprocess.PIPE, timeout=8)\n"
+    "        lines = done.stdout.decode('utf-8', 'replace').splitlines()\n"
+    "        return [s.split(': ', 1)[1].split(' (UUID')[0] for s in lines if s.startswith('GPU ')]\n"
+    "    except Exception:\n"
+    "        return ['NVIDIA'] * len(files)\n"
+    "print(json.dumps({'python': platform.python_version(), 'numpy': version_of('numpy'),\n"
+    "                  'torch': version_of('torch'), 'gpus': gpus()}))\n";
+
+/* The agent blocks the signals that end it. */
+static int unblock_signals(void *unused)
+{
+    sigset_t none;
+
+    (void)unused;
+    sigemptyset(&none);
+    return sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* -E: without PYTHONPATH and the like, which a training program does not get from the agent either. */
+static int start_python(struct trainer_about *t, struct err *e)
+{
+    char option[] = "-E", command[] = "-c", text[sizeof script];
+    char *argv[] = {t->python, option, command, text, NULL};
+    struct child_how how = {.argv = argv,
+                            .folder = "/",
+                            .err = -1,
+                            .cpu_s = CPU_MAX_S,
+                            .is_foreign = true,
+                            .confine = unblock_signals};
+    int fds[2], rc;
+
+    memcpy(text, script, sizeof script);
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return err_call(e, ERR_IO, CALL_PIPE, "%s: pipe", t->python);
+    how.out = fds[1];
+    rc = child_start(&t->child, &how, e);
+    close(fds[1]);
+    if (rc < 0)
+        close(fds[0]);
+    else
+        t->out = fds[0];
+    return rc;
+}
+
+/* The names of GPUs; what is no text is left out. */
+static json_t *gpus_json(const json_t *list)
+{
+    json_t *names = json_array();
+    json_t *name;
+    size_t i;
+
+    json_array_foreach(list, i, name)
+    {
+        if (i < GPUS_MAX && json_is_string(name))
+            json_array_append_new(names, json_text(json_string_value(name), GPU_NAME_MAX));
+    }
+    return names;
+}
+
+static int parse_answer(json_t **out, const char *text, size_t len, struct err *e)
+{
+    static const struct json_field fields[] = {
+        {.key = "python", .kind = JSON_FIELD_TEXT, JSON_AT(struct trainer_facts, python), .required = true},
+        {.key = "numpy", .kind = JSON_FIELD_TEXT, JSON_AT(struct trainer_facts, numpy)},
+        {.key = "torch", .kind = JSON_FIELD_TEXT, JSON_AT(struct trainer_facts, torch)},
+        {.key = "gpus", .kind = JSON_FIELD_ANY},
+        {0},
+    };
+    struct trainer_facts f = {0};
+    json_t *doc;
+    int rc;
+
+    if (json_parse(&doc, text, len, "its answer", e) < 0)
+        return e->code;
+    rc = json_to_struct(&f, doc, fields, "", e);
+    if (rc == 0)
+        *out = json_pack("{s:s, s:s?, s:s?, s:o}", "python", f.python, "numpy", f.numpy[0] ? f.numpy : NULL,
+                         "torch", f.torch[0] ? f.torch : NULL, "gpus",
+                         gpus_json(json_object_get(doc, "gpus")));
+    json_decref(doc);
+    return rc;
+}
+
+static int read_answer(struct trainer_about *t, int status, struct err *e)
+{
+    char text[ANSWER_MAX];
+    ssize_t n = read(t->out, text, sizeof text);
+
+    if (WIFSIGNALED(status))
+        return err_set(e, ERR_IO, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (WEXITSTATUS(status) != 0 || n <= 0)
+        return err_set(e, ERR_IO, "ended with status %d; is it Python 3?", WEXITSTATUS(status));
+    return parse_answer(&t->facts, text, (size_t)n, e);
+}
+
+static void finish_asking(struct trainer_about *t)
+{
+    close(t->out);
+    timer_cancel(t->loop, &t->deadline);
+    if (t->broken.code)
+        err_at(&t->broken, "%s", t->python);
+    t->answered_at = clock_now();
+    (*t->n_changes)++;
+}
+
+static void python_has_ended(void *arg, uint32_t events)
+{
+    struct trainer_about *t = arg;
+
+    (void)events;
+    loop_unwatch(t->loop, &t->watch); /* before child_wait closes the descriptor */
+    read_answer(t, child_wait(&t->child), &t->broken);
+    finish_asking(t);
+}
+
+static void python_is_late(void *arg)
+{
+    struct trainer_about *t = arg;
+
+    loop_unwatch(t->loop, &t->watch);
+    child_end(&t->child, 0);
+    err_set(&t->broken, ERR_TIMEOUT, "no answer within %g s", ASK_S);
+    finish_asking(t);
+}
+
+bool trainer_about_is_asking(const struct trainer_about *t)
+{
+    return t->watch.on;
+}
+
+bool trainer_about_is_own(const struct trainer_about *t, pid_t child)
+{
+    return t->watch.on && t->child.pid == child;
+}
+
+static int start_asking(struct trainer_about *t, struct err *e)
+{
+    if (!t->python[0])
+        return err_set(e, ERR_NOT_FOUND, "there is no python3 in the agent's $PATH");
+    if (start_python(t, e) < 0)
+        return e->code;
+    t->watch = (struct watch){.fd = t->child.fd, .ready = python_has_ended, .arg = t};
+    if (loop_watch(t->loop, &t->watch, EPOLLIN, e) < 0) {
+        child_end(&t->child, 0);
+        close(t->out);
+        return e->code;
+    }
+    t->deadline = (struct timer){.due = python_is_late, .arg = t};
+    timer_set(t->loop, &t->deadline, clock_now() + ASK_S);
+    return 0;
+}
+
+void trainer_about_ask(struct trainer_about *t)
+{
+    if (t->watch.on || (t->answered_at > 0 && clock_now() < t->answered_at + FRESH_S))
+        return;
+    json_decref(t->facts);
+    t->facts = NULL;
+    t->broken = (struct err){0};
+    start_asking(t, &t->broken);
+}
+
+void trainer_about_clear(struct trainer_about *t)
+{
+    if (t->watch.on) {
+        loop_unwatch(t->loop, &t->watch);
+        timer_cancel(t->loop, &t->deadline);
+        child_end(&t->child, 0);
+        close(t->out);
+    }
+    json_decref(t->facts);
+    *t = (struct trainer_about){0};
+}
+
+void trainer_about_add(json_t *o, const struct trainer_about *t)
+{
+    static const char *const keys[] = {"python", "numpy", "torch", "gpus"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        json_t *fact = json_object_get(t->facts, keys[i]);
+
+        json_object_set_new(o, keys[i], fact ? json_incref(fact) : json_null());
+    }
+    json_object_set_new(o, "trainer_error",
+                        t->broken.code ? json_text(t->broken.text, sizeof t->broken.text) : json_null());
+}
