@@ -96,6 +96,7 @@ int probed_host_read(struct probed_host *p, const char *text, size_t len, struct
     get_text(p->isolation, sizeof p->isolation, o, "isolation");
     get_text(p->data_host, sizeof p->data_host, o, "data_host");
     get_text(p->scope, sizeof p->scope, json_object_get(o, "you"), "scope");
+    get_text(p->trainers, sizeof p->trainers, o, "trainers");
     p->slots_free = get_number(o, "slots_free");
     p->disk_free_bytes = get_number(o, "disk_free_bytes");
     p->clock_ahead_s = get_number(o, "wall_s");
@@ -104,6 +105,37 @@ int probed_host_read(struct probed_host *p, const char *text, size_t len, struct
     p->has_machine = json_is_object(machine);
     machine_parse(&p->machine, machine);
     p->has_answered = true;
+    json_decref(o);
+    return 0;
+}
+
+bool probed_host_runs_trainers(const struct probed_host *p)
+{
+    return p->has_answered && p->trainers[0] && strcmp(p->trainers, "none") != 0;
+}
+
+int probed_host_read_trainers(struct probed_host *p, const char *text, size_t len, struct err *e)
+{
+    json_t *o, *name;
+    size_t i;
+
+    if (json_parse(&o, text, len, "answer", e) < 0)
+        return e->code = ERR_PROTOCOL;
+    get_text(p->trainer_python, sizeof p->trainer_python, o, "trainer_python");
+    get_text(p->python, sizeof p->python, o, "python");
+    get_text(p->numpy, sizeof p->numpy, o, "numpy");
+    get_text(p->torch, sizeof p->torch, o, "torch");
+    get_text(p->trainer_error, sizeof p->trainer_error, o, "trainer_error");
+    p->gpus[0] = '\0';
+    json_array_foreach(json_object_get(o, "gpus"), i, name)
+    {
+        size_t at = strlen(p->gpus);
+
+        snprintf(p->gpus + at, sizeof p->gpus - at, "%s%s", at > 0 ? ", " : "",
+                 json_is_string(name) ? json_string_value(name) : "");
+    }
+    utf8_clean(p->gpus, strlen(p->gpus), false);
+    p->has_told_python = p->python[0] || p->trainer_error[0];
     json_decref(o);
     return 0;
 }
@@ -303,6 +335,32 @@ static enum finding_level check_isolation(const struct probed_host *p, const str
     (void)first;
     if (p->isolation[0])
         snprintf(text, size, "codecs run at isolation level %s", p->isolation);
+    return FINDING_OK;
+}
+
+/* An agent that runs no training programs is as its owner wants it, so that is no warning. */
+static enum finding_level check_trainers(const struct probed_host *p, const struct probed_host *first,
+                                         char *text, size_t size)
+{
+    bool is_list = strcmp(p->trainers, "allowlist") == 0;
+
+    (void)first;
+    if (p->trainers[0] && !probed_host_runs_trainers(p))
+        snprintf(text, size,
+                 "it runs no training programs (--trainer); agent --trainers allowlist, or any, allows them");
+    if (!probed_host_runs_trainers(p))
+        return FINDING_OK;
+    snprintf(text, size, "it runs %s",
+             is_list ? "the training programs on its list" : "any training program");
+    if (!p->has_told_python)
+        return FINDING_OK;
+    if (!p->python[0]) {
+        snprintf(text + strlen(text), size - strlen(text), ", and none in Python: %s", p->trainer_error);
+        return FINDING_WARNING;
+    }
+    snprintf(text + strlen(text), size - strlen(text), ", with Python %s (%s), %s%s, %s%s, %s%s", p->python,
+             p->trainer_python, p->numpy[0] ? "numpy " : "no numpy", p->numpy,
+             p->torch[0] ? "torch " : "no torch", p->torch, p->gpus[0] ? "GPUs: " : "no GPU", p->gpus);
     return FINDING_OK;
 }
 
@@ -529,6 +587,9 @@ static const struct doctor_check {
     {"slot", check_slot, "Wait, or cancel that job: job_submit list.", false},
     {"disk", check_disk, "Delete files, or start the agent with --dir on a larger disk.", false},
     {"isolation", check_isolation, NULL, false},
+    {"trainers", check_trainers,
+     "Install python3 there, or start its agent with --trainer-python FILE, where programs are in Python.",
+     false},
     {"memory", check_free_memory, "Stop other programs there.", true},
     {"load", check_load,
      "Stop other programs there, or leave this machine out: every step waits for the slowest.", true},

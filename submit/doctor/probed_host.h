@@ -6,7 +6,7 @@
 #include "shared/plugin/machine.h"
 #include "submit/job/job_node.h"
 
-enum { FINDINGS_MAX = 24, FINDING_TEXT = 400 };
+enum { FINDINGS_MAX = 32, FINDING_TEXT = 400 };
 
 enum finding_level { FINDING_OK, FINDING_WARNING, FINDING_ERROR };
 
@@ -28,6 +28,11 @@ struct probed_host {
 
     /* What it reports. A number is NAN, and a text "", where an older agent does not report it. */
     char version[32], engine[256], runner_error[256], isolation[64], data_host[64], scope[16];
+    char trainers[16]; /* which training programs it runs: "none", "allowlist", "any" */
+    /* What such a program finds, once it was asked: the interpreter and versions, "" if there is none; the
+     * GPUs' names; why the interpreter does not answer. */
+    bool has_told_python;
+    char trainer_python[256], python[64], numpy[64], torch[64], gpus[192], trainer_error[256];
     double codec_abi, frame_version, slots_free, disk_free_bytes;
     bool has_machine;
     struct machine machine;
@@ -47,6 +52,10 @@ void probed_host_fail(struct probed_host *p, const char *check, const struct err
 void probed_host_read_here(struct probed_host *p);
 /* Reads an agent's answer to GET /v1/agent. ERR_PROTOCOL: it is none. */
 int probed_host_read(struct probed_host *p, const char *text, size_t len, struct err *e);
+/* Whether it should be asked what training programs find there, by GET /v1/agent/trainers: it runs some. */
+bool probed_host_runs_trainers(const struct probed_host *p);
+/* Reads the answer. ERR_PROTOCOL: it is none. */
+int probed_host_read_trainers(struct probed_host *p, const char *text, size_t len, struct err *e);
 /* Adds the findings of all checks about a host that has answered. `first`: the first host that has answered,
  * with which the others must agree. */
 void probed_host_check(struct probed_host *p, const struct probed_host *first);

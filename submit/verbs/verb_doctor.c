@@ -26,7 +26,8 @@
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
-static const double DOCTOR_S = 8; /* an agent that has not answered by then counts as unreachable */
+static const double DOCTOR_S = 8;    /* an agent that has not answered by then counts as unreachable */
+static const double TRAINERS_S = 12; /* an agent gives its interpreter of training programs 10 s */
 
 /* A job of a few steps on all agents of the list. It shows that every node reaches every other at its data
  * port and exchanges what a job exchanges. An agent connects only to the peers of a job (docs/protocol.md),
@@ -166,8 +167,28 @@ static int measure_round_trips(struct http *h, struct probed_host *all, size_t n
     return 0;
 }
 
-/* Asks all agents at once, and then for a round trip. Agents with an error already are left out. Returns when
- * all have answered or DOCTOR_S is over. ERR_CANCELLED. */
+/* Asks those that run training programs what these find. An agent that does not say it can be used. */
+static int ask_for_trainers(struct http *h, struct probed_host *all, size_t n, struct err *e)
+{
+    struct err ignored;
+    bool is_any = false;
+
+    for (size_t i = 0; i < n; i++)
+        if (probed_host_runs_trainers(&all[i]) && !all[i].node.call.busy)
+            is_any |= node_ask(h, &all[i].node, "GET", NULL, 0, &ignored, "/v1/agent/trainers") == 0;
+    if (is_any && finish_calls(h, all, n, clock_now() + TRAINERS_S, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < n; i++) {
+        const struct http_request *call = &all[i].node.call;
+
+        if (probed_host_runs_trainers(&all[i]) && !call->busy && call->status == 200)
+            probed_host_read_trainers(&all[i], call->reply ? call->reply : "", call->reply_len, &ignored);
+    }
+    return 0;
+}
+
+/* Asks all agents at once, then for a round trip, then what training programs find there. Agents with an
+ * error already are left out. Returns when all have answered or the time for it is over. ERR_CANCELLED. */
 static int ask_hosts(struct probed_host *all, size_t n, struct err *e)
 {
     struct http *h = http_new(e);
@@ -175,7 +196,11 @@ static int ask_hosts(struct probed_host *all, size_t n, struct err *e)
 
     if (!h)
         return e->code;
-    rc = ask_all(h, all, n, e) < 0 ? e->code : measure_round_trips(h, all, n, e);
+    rc = ask_all(h, all, n, e);
+    if (rc == 0)
+        rc = measure_round_trips(h, all, n, e);
+    if (rc == 0)
+        rc = ask_for_trainers(h, all, n, e);
     for (size_t i = 0; i < n; i++)
         node_forget(h, &all[i].node);
     http_free(h);

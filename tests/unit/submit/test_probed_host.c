@@ -118,6 +118,52 @@ TEST(a_node_that_listens_where_no_other_machine_reaches_it_is_an_error)
     ASSERT_FOUND(&p, "slot", FINDING_WARNING, "runs another job");
 }
 
+/* A host with this policy, whose answer about training programs is `answer`; "": it has not answered. */
+static struct probed_host with_trainers(const char *policy, const char *answer)
+{
+    static const struct credentials none;
+    struct probed_host p = {.node = {.credentials = &none}};
+    char text[256];
+    struct err e = {0};
+
+    snprintf(text, sizeof text, "{\"id\":\"a-1\",\"version\":\"1\",\"api\":1,\"trainers\":\"%s\"}", policy);
+    assert_ok(probed_host_read(&p, text, strlen(text), &e));
+    if (answer[0])
+        assert_ok(probed_host_read_trainers(&p, answer, strlen(answer), &e));
+    probed_host_check(&p, &p);
+    return p;
+}
+
+#define PYTHON "\"trainer_python\":\"/usr/bin/python3\",\"python\":\"3.11.2\""
+
+TEST(what_training_programs_find_on_a_machine_is_one_line)
+{
+    struct probed_host none = with_trainers("none", "");
+    struct probed_host silent = with_trainers("any", "");
+    struct probed_host plain = with_trainers("any", "{" PYTHON ",\"numpy\":null,\"torch\":null,\"gpus\":[]}");
+    struct probed_host full = with_trainers(
+        "allowlist",
+        "{" PYTHON ",\"numpy\":\"1.24.2\",\"torch\":\"2.6.0\",\"gpus\":[\"H100\",\"H\\u001b\"]}");
+    struct probed_host broken = with_trainers(
+        "any",
+        "{\"python\":null,\"gpus\":null,\"trainer_error\":\"there is no python3 in the agent's $PATH\"}");
+    struct probed_host old = examined("", NULL);
+
+    ASSERT_FOUND(&none, "trainers", FINDING_OK,
+                 "no training programs (--trainer); agent --trainers allowlist, or any");
+    assert_false(probed_host_runs_trainers(&none));
+    ASSERT_FOUND(&silent, "trainers", FINDING_OK, "it runs any training program");
+    assert_true(probed_host_runs_trainers(&silent));
+    ASSERT_FOUND(&plain, "trainers", FINDING_OK,
+                 "any training program, with Python 3.11.2 (/usr/bin/python3), no numpy, no torch, no GPU");
+    ASSERT_FOUND(&full, "trainers", FINDING_OK,
+                 "the training programs on its list, with Python 3.11.2 (/usr/bin/python3), numpy 1.24.2, "
+                 "torch 2.6.0, GPUs: H100, H?");
+    ASSERT_FOUND(&broken, "trainers", FINDING_WARNING, "none in Python: there is no python3");
+    assert_non_null(strstr(found(&broken, "trainers")->fix, "--trainer-python"));
+    assert_null(found(&old, "trainers"));
+}
+
 TEST(the_addresses_of_a_name_are_compared_with_the_one_where_nodes_listen)
 {
     static const struct {
@@ -177,6 +223,7 @@ int main(void)
         cmocka_unit_test(versions_with_which_no_job_can_run_are_errors),
         cmocka_unit_test(limits_of_the_kernel_are_warnings_with_the_command_that_raises_them),
         cmocka_unit_test(a_node_that_listens_where_no_other_machine_reaches_it_is_an_error),
+        cmocka_unit_test(what_training_programs_find_on_a_machine_is_one_line),
         cmocka_unit_test(the_addresses_of_a_name_are_compared_with_the_one_where_nodes_listen),
         cmocka_unit_test(values_of_other_types_count_as_not_reported),
         cmocka_unit_test(an_answer_of_another_program_is_refused),
