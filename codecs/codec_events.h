@@ -23,9 +23,10 @@ enum { CODEC_WAIT = 1 }; /* besides CODEC_GO, where this is documented */
 /* A named tensor of the model, such as "layer0.dense.weight": its part in the range of this codec. */
 struct codec_layer {
     const char *name;
-    size_t offset, n; /* in params and grads */
-    int n_dims;       /* 1 for a tensor that the range contains only in part: shape is then (n) */
-    size_t shape[4];
+    size_t offset, n;  /* in params and grads */
+    int n_dims;        /* 1 for a tensor that the range contains only in part: shape is then (n) */
+    bool is_statistic; /* running statistics */
+    size_t shape[4];   /* of a tensor of more dimensions the last ones are multiplied */
 };
 
 struct codec_evaluation { /* of the test set */
@@ -358,7 +359,7 @@ static inline uint64_t codec_receivers(const struct codec *c)
  * move without a learning rate, and are averages, which a rule that adds up changes would make wrong. */
 static inline bool codec_has_statistics(const struct codec *c)
 {
-    return c->run->n_layers > 0 && strstr(c->run->layers[c->run->n_layers - 1].name, ".running_");
+    return c->run->n_layers > 0 && c->run->layers[c->run->n_layers - 1].is_statistic;
 }
 
 /* What a plug-in declares besides codec.h. */

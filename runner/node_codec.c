@@ -172,7 +172,7 @@ static int list_layers(struct node *n, struct err *e)
     const struct tensor_view *t;
 
     n->n_layers = (int)net_tensors(n->net, &t);
-    return exchange_list_layers(&n->layers, t, (size_t)n->n_layers, e);
+    return exchange_list_layers(&n->layers, t, (size_t)n->n_layers, net_n_trained(n->net), e);
 }
 
 static void report_warning(void *owner, const char *text)

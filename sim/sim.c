@@ -248,7 +248,7 @@ static int open_trainer(struct sim *s, const char *folder, struct err *e)
         return e->code;
     n = s->trainer->ops->tensors(s->trainer, NULL, &t);
     s->n_layers = (int)n;
-    return exchange_list_layers(&s->layers, t, n, e);
+    return exchange_list_layers(&s->layers, t, n, s->trainer->n_trained, e);
 }
 
 static int open_nodes(struct sim *s, struct err *e)

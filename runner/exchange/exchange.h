@@ -94,8 +94,9 @@ struct exchange_totals {
 struct exchange_config exchange_config_of(const struct settings *set, int node);
 /* *out: the n tensors of a model as exchange_config.layers, sorted by their offset in the one vector that
  * they cover; freed by the caller. (A model lists each layer's tensors together, but its running statistics
- * lie behind all trained parameters.) ERR_NOMEM. */
-int exchange_list_layers(struct codec_layer **out, const struct tensor_view *t, size_t n, struct err *e);
+ * lie behind all n_trained trained parameters.) ERR_NOMEM. */
+int exchange_list_layers(struct codec_layer **out, const struct tensor_view *t, size_t n, size_t n_trained,
+                         struct err *e);
 
 /* Opens the codecs. ERR_CODEC: the rule does not support this job, or its open() failed. ERR_CONFIG: invalid
  * parameters of the codec. */

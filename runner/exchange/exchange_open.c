@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runner/exchange/exchange_private.h"
+#include "shared/plugin/codec_layer.h"
 #include "shared/plugin/codec_load.h"
 #include "shared/plugin/codec_options.h"
 #include "shared/plugin/combine_path.h"
@@ -68,7 +69,8 @@ static const float *first_parameter(const struct tensor_view *t, size_t n)
     return first;
 }
 
-int exchange_list_layers(struct codec_layer **out, const struct tensor_view *t, size_t n, struct err *e)
+int exchange_list_layers(struct codec_layer **out, const struct tensor_view *t, size_t n, size_t n_trained,
+                         struct err *e)
 {
     struct codec_layer *layers = calloc(n + 1, sizeof *layers);
     const float *first = first_parameter(t, n);
@@ -77,11 +79,9 @@ int exchange_list_layers(struct codec_layer **out, const struct tensor_view *t, 
     if (!layers)
         return err_set(e, ERR_NOMEM, "no memory for a list of %zu layers", n);
     for (size_t i = 0; i < n; i++) {
-        layers[i] = (struct codec_layer){.name = t[i].name,
-                                         .offset = (size_t)((const float *)t[i].data - first),
-                                         .n = tensor_count(&t[i]),
-                                         .n_dims = t[i].n_dims};
-        memcpy(layers[i].shape, t[i].shape, sizeof layers[i].shape);
+        size_t offset = (size_t)((const float *)t[i].data - first);
+
+        layers[i] = codec_layer_of(t[i].name, t[i].shape, t[i].n_dims, offset, offset >= n_trained);
     }
     qsort(layers, n, sizeof *layers, by_offset);
     return 0;

@@ -219,8 +219,11 @@ static int list_layers(struct codec_layer *layers, char names[][TENSOR_NAME], in
             if (t->is_state != is_state)
                 continue;
             weights_name(names[n], m, i, k);
-            *l = (struct codec_layer){
-                .name = names[n], .offset = at, .n = tensor_spec_count(t), .n_dims = t->n_dims};
+            *l = (struct codec_layer){.name = names[n],
+                                      .offset = at,
+                                      .n = tensor_spec_count(t),
+                                      .n_dims = t->n_dims,
+                                      .is_statistic = is_state};
             memcpy(l->shape, t->shape, sizeof l->shape);
             at += l->n;
             n++;
