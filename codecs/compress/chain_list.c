@@ -139,22 +139,29 @@ bool chain_list_is_lossy(const struct chain_list *l)
     return false;
 }
 
+bool chain_name_fits(const char *name, const char *tensor)
+{
+    size_t n = strlen(name);
+
+    return strncmp(name, tensor, n) == 0 && (!tensor[n] || tensor[n] == '.');
+}
+
 int chain_list_find(const struct chain_list *l, const char *tensor)
 {
-    size_t layer = strcspn(tensor, ".");
-    int of_layer = -1, of_others = -1;
+    size_t longest = 0;
+    int found = -1, of_others = -1;
 
     for (int i = 0; i < l->n; i++) {
         const char *name = l->of[i].name;
 
-        if (strcmp(name, tensor) == 0)
-            return i;
-        if (strlen(name) == layer && memcmp(name, tensor, layer) == 0)
-            of_layer = i;
-        if (strcmp(name, "*") == 0)
+        if (strcmp(name, "*") == 0) {
             of_others = i;
+        } else if (strlen(name) > longest && chain_name_fits(name, tensor)) {
+            longest = strlen(name);
+            found = i;
+        }
     }
-    return of_layer >= 0 ? of_layer : of_others;
+    return found >= 0 ? found : of_others;
 }
 
 static int parse_way(struct chain_list *l, const char *text, const char *option, struct err *e)

@@ -13,15 +13,16 @@
  *
  *     layer0=topk:ratio=0.01,ef=true|qsgd;layer2.dense.bias=none;*=fp16
  *
- * A name is that of a layer, of a tensor, or * for all others. A tensor's own name takes precedence over that
- * of its layer, and that over *. A list compresses each tensor separately, as per=layer does: a list with the
- * same chain for each gives the same bytes as CHAIN:per=layer. */
+ * A name is that of a tensor, or its beginning up to a dot, or * for all others: "layer2" names all tensors of
+ * layer 2, "encoder.layers.0" those of a module of PyTorch. The longest name that fits a tensor counts. A list
+ * compresses each tensor separately, as per=layer does: a list with the same chain for each gives the same bytes
+ * as CHAIN:per=layer. */
 #ifndef PSGD_COMPRESS_CHAIN_LIST_H
 #define PSGD_COMPRESS_CHAIN_LIST_H
 
 #include "codecs/compress/compress.h"
 
-enum { CHAIN_TEXT_MAX = 255, CHAIN_LIST_MAX = 64, CHAIN_NAME_MAX = 63, CHAIN_LIST_TEXT_MAX = 2047 };
+enum { CHAIN_TEXT_MAX = 255, CHAIN_LIST_MAX = 64, CHAIN_NAME_MAX = 127, CHAIN_LIST_TEXT_MAX = 2047 };
 
 enum chain_per { CHAIN_PER_VECTOR, CHAIN_PER_LAYER };
 
@@ -60,6 +61,8 @@ int chain_list_parse(struct chain_list *l, const char *text, struct err *e);
 /* Is it a list: does the text begin with NAME=? */
 bool chain_list_is_one(const char *text);
 bool chain_list_is_lossy(const struct chain_list *l);
+/* Is the name in a list that of the tensor, or its beginning up to a dot? */
+bool chain_name_fits(const char *name, const char *tensor);
 /* The index of the chain for a tensor "layer0.dense.weight"; -1: there is none. */
 int chain_list_find(const struct chain_list *l, const char *tensor);
 

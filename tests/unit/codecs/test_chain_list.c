@@ -105,6 +105,21 @@ TEST(a_tensors_own_chain_comes_before_its_layers_and_that_before_the_one_of_all_
     assert_int_equal(chain_list_find(&l, "layer0.dense.bias"), -1);
 }
 
+TEST(the_longest_beginning_of_a_tensors_name_up_to_a_dot_counts)
+{
+    struct chain_list l;
+
+    assert_ok(parse(&l, "encoder=fp16;encoder.layers.1.attn=none;*=tern;encoder.layers.1=int8;scale=none"));
+    assert_int_equal(chain_list_find(&l, "encoder.norm.weight"), 0);
+    assert_int_equal(chain_list_find(&l, "encoder.layers.1.attn.in_proj_weight"), 1);
+    assert_int_equal(chain_list_find(&l, "encoder.layers.1.attn_norm.weight"), 3);
+    assert_int_equal(chain_list_find(&l, "encoder.layers.10.attn.in_proj_weight"), 0);
+    assert_int_equal(chain_list_find(&l, "encoders.weight"), 2);
+    assert_int_equal(chain_list_find(&l, "scale"), 4);
+    assert_true(chain_name_fits("scale", "scale"));
+    assert_false(chain_name_fits("scale", "scal"));
+}
+
 TEST(an_invalid_list_of_workers_is_refused_with_the_entry)
 {
     static const struct {
@@ -171,6 +186,7 @@ int main(void)
         cmocka_unit_test(a_chain_is_lossy_if_one_of_its_stages_is),
         cmocka_unit_test(a_chain_alone_is_no_list),
         cmocka_unit_test(a_tensors_own_chain_comes_before_its_layers_and_that_before_the_one_of_all_others),
+        cmocka_unit_test(the_longest_beginning_of_a_tensors_name_up_to_a_dot_counts),
         cmocka_unit_test(an_invalid_list_of_workers_is_refused_with_the_entry),
         cmocka_unit_test(only_a_lossy_chain_of_servers_that_send_parameters_sends_differences),
     };
