@@ -29,13 +29,28 @@ def _read_model(path: PathLike) -> Tuple[Dict[str, Any], Dict[str, str]]:
     return of_model or tensors, metadata
 
 
+def _is_of_program(metadata: Dict[str, str]) -> bool:
+    """Whether a training program computes the model: psgd knows its tensors, and no layers."""
+    try:
+        document = json.loads(metadata.get("arch", "{}"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and "trainer" in document
+
+
 def load_model(path: PathLike, torch: bool = False) -> Dict[str, Any]:
     """The weights in a file, or in a folder of results, by name: {"layer0.dense.weight": ...}. Numpy arrays; where numpy is not
-    installed memoryviews, which have a shape and tolist(). torch: the state_dict of to_torch() instead."""
-    if torch:
-        state: Dict[str, Any] = to_torch(path).state_dict()
-        return state
-    return _read_model(path)[0]
+    installed memoryviews, which have a shape and tolist(). torch: a state_dict instead, for to_torch(), or for the module of the
+    training program that has made the model: load_state_dict(state, strict=False), because buffers of integers are not in it."""
+    tensors, metadata = _read_model(path)
+    if not torch:
+        return tensors
+    if _is_of_program(metadata):
+        from .torch_load import tensor_of
+
+        return {name: tensor_of(t) for name, t in tensors.items()}
+    state: Dict[str, Any] = _module_of(path, tensors, metadata).state_dict()
+    return state
 
 
 def _text(value: Any) -> Any:
@@ -68,20 +83,29 @@ def load_preprocessing(path: PathLike) -> Optional[Dict[str, Any]]:
         raise Invalid(f"{_file(path)}: not a preprocessing record: {e}") from None
 
 
-def to_torch(path: PathLike) -> "torch.nn.Sequential":
-    """The model in a file, or in a folder of results, as a torch module in evaluation mode. Its layer N is psgd's layer N;
-    images are (samples, channels, rows, columns), as torch has them."""
-    from .torch_load import module_of
-
-    tensors, metadata = _read_model(path)
+def _module_of(path: PathLike, tensors: Dict[str, Any], metadata: Dict[str, str]) -> "torch.nn.Sequential":
     if "arch" not in metadata:
         raise Invalid(f'{_file(path)}: its metadata has no "arch", the document of a model')
+    if _is_of_program(metadata):
+        raise Invalid(
+            f"{_file(path)}: its module is that of a training program, and psgd has only its tensors",
+            "Make the module as the program does, and load them: module.load_state_dict(psgd.load_model(PATH, torch=True), "
+            "strict=False).",
+        )
+    from .torch_load import module_of
+
     try:
         return module_of(json.loads(metadata["arch"]), tensors)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as e:
         if isinstance(e, Invalid):
             raise
         raise Invalid(f"{_file(path)}: not the weights of the model in its metadata: {e}") from None
+
+
+def to_torch(path: PathLike) -> "torch.nn.Sequential":
+    """The model in a file, or in a folder of results, as a torch module in evaluation mode. Its layer N is psgd's layer N;
+    images are (samples, channels, rows, columns), as torch has them."""
+    return _module_of(path, *_read_model(path))
 
 
 def to_safetensors(

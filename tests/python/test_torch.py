@@ -214,6 +214,19 @@ class ModulesOfTorch(InFolder):
             psgd.to_safetensors(nn.Sequential(nn.Linear(2, 2)), "x.pt")
         self.assertEqual(list(Path(".").iterdir()), [])
 
+    def test_the_model_of_a_training_program_is_the_state_of_its_module(self):
+        net = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
+        state = {name: t for name, t in net.state_dict().items() if t.is_floating_point()}
+        tensors = [{"name": name, "shape": list(t.shape)} for name, t in state.items()]
+        arch = {"version": 1, "name": "train.py", "trainer": True, "tensors": tensors}
+        psgd.write_safetensors("m.safetensors", {n: t.numpy() + 1 for n, t in state.items()}, {"arch": json.dumps(arch)})
+        loaded = psgd.load_model("m.safetensors", torch=True)
+        missing, unexpected = net.load_state_dict(loaded, strict=False)
+        self.assertEqual((missing, unexpected), (["1.num_batches_tracked"], []))
+        self.assertTrue(torch.equal(net[1].running_var, torch.full((3,), 2.0)))
+        with self.assertRaisesRegex(psgd.Invalid, "its module is that of a training program"):
+            psgd.to_torch("m.safetensors")
+
     def test_recurrent_layers_and_other_forms_go_there_and_back(self):
         nets = [
             (nn.Sequential(torch_layers.LSTM(4, 5, True), torch_layers.GRU(5, 3)), (6, 4), torch.randn(2, 6, 4)),
