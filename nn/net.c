@@ -26,7 +26,7 @@ enum { TEST_BATCH = 256, TEST_BYTES = 1 << 28 /* memory of a network with that b
 static const uint64_t stream_init = 0x74696e69;
 
 struct net {
-    struct model_spec spec;
+    struct model_spec spec; /* without its tensors, of which `tensors` are the views */
     int max_batch;
     int n_layers;      /* without views, which compute nothing */
     int first_trained; /* no layer below has parameters, so backward stops here */
@@ -49,24 +49,22 @@ static bool works_in_place(const struct net *net, int i)
     return i > 0 && net->layers[i].ops->in_place && !net->layers[i - 1].ops->reads_y;
 }
 
-static int new_tensors(struct net *net)
+static int new_tensors(struct net *net, const struct model_spec *spec)
 {
-    net->tensors = calloc((size_t)net->spec.n_layers * LAYER_TENSORS, sizeof *net->tensors);
+    net->n_tensors = (size_t)spec->n_tensors;
+    net->tensors = calloc(net->n_tensors, sizeof *net->tensors);
     if (!net->tensors)
         return -1;
+    for (int i = 0; i < spec->n_tensors; i++)
+        weights_view(&net->tensors[i], &spec->tensors[i], net->params + spec->tensors[i].offset);
     for (int i = 0; i < net->n_layers; i++) {
         struct layer *l = &net->layers[i];
 
         for (int k = 0; k < l->spec->n_tensors; k++) {
-            const struct tensor_spec *t = &l->spec->tensors[k];
-            struct tensor_view *v = &net->tensors[net->n_tensors++];
+            size_t offset = spec->tensors[l->spec->first_tensor + k].offset;
 
-            weights_name(v->name, &net->spec, l->index, k);
-            v->type = TENSOR_F32;
-            v->n_dims = t->n_dims;
-            memcpy(v->shape, t->shape, sizeof t->shape);
-            v->data = l->params[k] = net->params + t->offset;
-            l->grads[k] = net->grads + t->offset;
+            l->params[k] = net->params + offset;
+            l->grads[k] = net->grads + offset;
         }
     }
     return 0;
@@ -74,17 +72,23 @@ static int new_tensors(struct net *net)
 
 static int new_momentum(struct net *net)
 {
-    size_t n_trained = net->spec.n_trained;
+    const struct model_spec *m = &net->spec;
 
-    net->momentum = malloc((net->spec.n_params - n_trained + 1) * sizeof *net->momentum);
+    net->momentum = malloc((m->n_params - m->n_trained + 1) * sizeof *net->momentum);
     if (!net->momentum)
         return -1;
+    for (size_t i = 0; i < m->n_params - m->n_trained; i++)
+        net->momentum[i] = 1;
     for (int i = 0; i < net->n_layers; i++) {
-        const struct layer_spec *l = net->layers[i].spec;
+        const struct layer *l = &net->layers[i];
 
-        for (int k = 0; k < l->n_tensors; k++)
-            for (size_t j = 0; l->tensors[k].is_state && j < tensor_spec_count(&l->tensors[k]); j++)
-                net->momentum[l->tensors[k].offset - n_trained + j] = l->norm.momentum;
+        for (int k = 0; k < l->spec->n_tensors; k++) {
+            const struct tensor_spec *t = &l->spec->tensors[k];
+            size_t at = (size_t)(l->params[k] - net->params);
+
+            for (size_t j = 0; t->is_state && j < tensor_spec_count(t); j++)
+                net->momentum[at - m->n_trained + j] = l->spec->norm.momentum;
+        }
     }
     return 0;
 }
@@ -180,6 +184,15 @@ static void choose_layers(struct net *net)
     }
 }
 
+static void take_spec(struct net *net, const struct model_spec *spec, int max_batch)
+{
+    net->spec = *spec;
+    net->spec.tensors = NULL; /* the caller's */
+    net->spec.n_tensors = 0;
+    net->max_batch = max_batch;
+    choose_layers(net);
+}
+
 static int open_layers(struct net *net, struct err *e)
 {
     for (int i = 0; i < net->n_layers; i++) {
@@ -195,18 +208,16 @@ int net_new(struct net **out, const struct model_spec *spec, int max_batch, stru
 {
     struct net *net = calloc(1, sizeof *net);
 
-    assert(max_batch > 0 && spec->n_layers > 0);
+    assert(max_batch > 0 && (spec->n_layers == 0) == spec->has_trainer);
     if (!net)
         goto no_memory;
     blas_keep_threads();
-    net->spec = *spec;
-    net->max_batch = max_batch;
-    choose_layers(net);
+    take_spec(net, spec, max_batch);
     if (bytes_of(net) > memory_available())
         goto no_memory;
     net->params = net->own_params = zeros_new(spec->n_params);
     net->grads = net->own_grads = zeros_new(spec->n_params);
-    if (!net->params || !net->grads || new_tensors(net) < 0 || new_momentum(net) < 0 ||
+    if (!net->params || !net->grads || new_tensors(net, spec) < 0 || new_momentum(net) < 0 ||
         new_activations(net) < 0)
         goto no_memory;
     if (open_layers(net, e) < 0) {
@@ -217,6 +228,9 @@ int net_new(struct net **out, const struct model_spec *spec, int max_batch, stru
     return 0;
 no_memory:
     net_free(net);
+    if (spec->has_trainer)
+        return err_set(e, ERR_NOMEM, "the vectors of model \"%s\" take %.3g GB, there are %.3g GB",
+                       spec->name, net_bytes(spec, 1) / 1e9, memory_available() / 1e9);
     err_set(e, ERR_NOMEM, "model \"%s\" takes %.3g GB for batches of %d, there are %.3g GB", spec->name,
             net_bytes(spec, max_batch) / 1e9, max_batch, memory_available() / 1e9);
     return err_hint(e, "A smaller --batch_size takes less.");
@@ -229,9 +243,7 @@ double net_bytes(const struct model_spec *spec, int max_batch)
 
     if (!net)
         return HUGE_VAL;
-    net->spec = *spec;
-    net->max_batch = max_batch;
-    choose_layers(net);
+    take_spec(net, spec, max_batch);
     bytes = bytes_of(net);
     free(net);
     return bytes;
@@ -359,7 +371,7 @@ static void find_lengths(struct net *net, const float *x, int n)
 /* Returns the outputs (n, n_out). */
 static const float *forward_pass(struct net *net, const float *x, const struct pass *p)
 {
-    assert(p->n > 0 && p->n <= net->max_batch);
+    assert(p->n > 0 && p->n <= net->max_batch && net->n_layers > 0);
     find_lengths(net, x, p->n);
     for (int i = 0; i < net->n_layers; i++) {
         if (i > 0)

@@ -5,7 +5,11 @@
  * The optimizer updates the first n_trained parameters. The running statistics (batch_norm) follow them: in
  * place of a gradient they have the statistics of the batch, to which statistics_step() moves them, so that
  * an exchange of gradients keeps them equal on all nodes, like the weights. A batch's statistics do not
- * depend on the running ones, so those of a late gradient are still correct after other updates. */
+ * depend on the running ones, so those of a late gradient are still correct after other updates.
+ *
+ * The model of a training program (model_spec.has_trainer) is here the same vectors and views, without layers:
+ * the program computes it, so net_train() and net_forward() must not be called. net_init() leaves zeros, because
+ * its weights are always those of a file. The weight of a new batch in its statistics is 1. */
 #ifndef PSGD_NET_H
 #define PSGD_NET_H
 
@@ -40,8 +44,8 @@ float *net_grads(struct net *net);  /* (n_params) */
 void net_use_grads(struct net *net, float *grads);
 void net_use_params(struct net *net, float *params);
 
-/* The named views into params, in the order of the layers; type F32. Names are like "layer0.dense.weight"
- * (in, out), "layer0.dense.bias" (out). */
+/* The named views into params, in the model's order; type F32. Names of a layer's tensors are like
+ * "layer0.dense.weight" (in, out), "layer0.dense.bias" (out). */
 size_t net_tensors(struct net *net, const struct tensor_view **out);
 /* Returns the offset of the i-th tensor in the parameters, which is that of its gradient in the gradients. */
 size_t net_tensor_offset(const struct net *net, size_t i);

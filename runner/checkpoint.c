@@ -16,8 +16,8 @@ static void rename_all(struct tensor_view *out, const struct tensor_view *t, siz
 {
     for (size_t i = 0; i < n; i++) {
         out[i] = t[i];
-        /* The longest layer name has 40 characters. */
-        snprintf(out[i].name, sizeof out[i].name, "%s%.100s", prefix, t[i].name);
+        /* A model's names are shorter than MODEL_TENSOR_NAME, so that nothing is cut off (weights.c). */
+        snprintf(out[i].name, sizeof out[i].name, "%s%.*s", prefix, MODEL_TENSOR_NAME - 1, t[i].name);
     }
 }
 
@@ -58,7 +58,7 @@ int checkpoint_can_write(const struct checkpoint *c, struct err *e)
     bytes += exchange_saved_bytes(c->exchange);
     for (size_t i = 0; i < n_opt; i++)
         bytes += tensor_bytes(&opt[i]);
-    if (tensor_file_fits("a checkpoint", bytes, c->preprocessing, e) < 0)
+    if (tensor_file_fits("a checkpoint", bytes, c->arch, c->preprocessing, e) < 0)
         return err_hint(e, "Leave --checkpoint-every out, or use a smaller model.");
     return 0;
 }

@@ -106,19 +106,28 @@ static int load_weights(struct node *n, struct err *e)
     return rc;
 }
 
+/* The model is computed by a program if and only if the job has one. */
+static int check_trainer(const struct node *n, struct err *e)
+{
+    if (n->spec->has_trainer == (n->set.trainer[0] != '\0'))
+        return 0;
+    return n->spec->has_trainer
+               ? err_set(e, ERR_CONFIG, "\"%s\" is computed by a training program, and the job has none",
+                         n->spec->name)
+               : err_set(e, ERR_CONFIG, "\"%s\" has layers of psgd, and the job has the training program %s",
+                         n->spec->name, n->set.trainer);
+}
+
 static int load_model(struct node *n, struct err *e)
 {
     json_t *doc;
     size_t len;
     int rc;
 
-    n->spec = malloc(sizeof *n->spec);
-    if (!n->spec)
-        return err_set(e, ERR_NOMEM, "no memory for the model");
     if (file_read(&n->arch, &len, "../packages/model.json", DOCUMENT_MAX, e) < 0 ||
         json_parse(&doc, n->arch, len, "model", e) < 0)
         return e->code;
-    rc = model_spec_parse(n->spec, doc, e);
+    rc = model_spec_new(&n->spec, doc, e) < 0 ? e->code : check_trainer(n, e);
     json_decref(doc);
     if (rc < 0 || weights_read_preprocessing(&n->preprocessing, "../packages", e) < 0)
         return err_at(e, "model");
@@ -131,8 +140,8 @@ static int load_model(struct node *n, struct err *e)
 /* Checks before the first step, not after the last one, that the model file can be written. */
 static int check_result(struct node *n, struct err *e)
 {
-    return tensor_file_fits("the model's file", (uint64_t)n->spec->n_params * sizeof(float), n->preprocessing,
-                            e);
+    return tensor_file_fits("the model's file", (uint64_t)n->spec->n_params * sizeof(float), n->arch,
+                            n->preprocessing, e);
 }
 
 static int load_data(struct node *n, struct err *e)
@@ -393,7 +402,7 @@ void node_clear(struct node *n)
     free(n->arch);
     free(n->preprocessing);
     free(n->ranges);
-    free(n->spec);
+    model_spec_free(n->spec);
     free(n->layers);
     free(n->model);
     free(n->machines);

@@ -51,6 +51,9 @@ static int load_model(struct predictor *w, struct err *e)
     json_decref(doc);
     if (rc < 0)
         return err_at(e, "model");
+    if (w->spec.has_trainer)
+        return err_set(e, ERR_CONFIG, "model \"%s\" is computed by a training program, and not by psgd",
+                       w->spec.name);
     w->batch_size = net_test_batch(&w->spec, w->batch_size);
     return net_new(&w->net, &w->spec, w->batch_size, e);
 }
@@ -222,6 +225,7 @@ static void clear(struct predictor *w)
     free(w->probability);
     free(w->values);
     free(w->p);
+    model_spec_clear(&w->spec);
 }
 
 int main(int argc, char **argv)

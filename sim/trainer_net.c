@@ -120,6 +120,7 @@ static void network_free(struct trainer *t)
     free(w->arch);
     free(w->preprocessing);
     free(w->t.ranges);
+    model_spec_clear(&w->spec);
     free(w);
 }
 

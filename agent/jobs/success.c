@@ -240,10 +240,11 @@ static int check_node(const struct task *t, char message[MESSAGE_MAX], struct er
         snprintf(message, MESSAGE_MAX, "all its workers have finished");
         return 0;
     }
-    a = malloc(sizeof *a);
+    a = calloc(1, sizeof *a);
     if (!a)
         return err_set(e, ERR_NOMEM, "no memory for the model's description");
     rc = check_worker(t, a, message, e);
+    model_spec_clear(&a->model);
     free(a);
     return rc;
 }

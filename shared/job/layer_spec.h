@@ -43,7 +43,6 @@ struct tensor_spec {
     float scale;            /* of INIT_NORMAL, INIT_UNIFORM */
     size_t fan_in, fan_out; /* inputs of one output, outputs of one input: for INIT_GLOROT_* etc. */
     bool is_state;          /* running statistics: updated by the layer, not by the optimizer */
-    size_t offset;          /* in the vector of all parameters (model_spec_parse, shared/job/placement.h) */
 };
 
 /* A window that slides over an image: conv2d and the pools. */
@@ -75,7 +74,7 @@ struct layer_spec {
         } sloped;        /* leaky_relu, hard_tanh */
     };
     struct tensor_spec tensors[LAYER_TENSORS];
-    int n_tensors;
+    int n_tensors, first_tensor; /* first_tensor: of the model's (model_spec.tensors) */
 };
 
 const char *layer_kind_name(enum layer_kind kind);

@@ -1,6 +1,7 @@
 #include "shared/job/model_spec.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shared/base/json.h"
@@ -48,6 +49,48 @@ int metric_kind_top(enum metric_kind kind)
     return kind >= METRIC_TOP2 && kind <= METRIC_TOP_LAST ? (int)kind - METRIC_TOP2 + 2 : 0;
 }
 
+static void count_values(struct model_spec *m, bool is_statistic, size_t n)
+{
+    m->n_trained += is_statistic ? 0 : n;
+    m->n_params += n;
+}
+
+static int check_n_params(const struct model_spec *m, const char *at, struct err *e)
+{
+    return m->n_params <= MODEL_PARAMS_MAX
+               ? 0
+               : err_set(e, ERR_CONFIG, "%s: %zu parameters up to here, at most %d", at, m->n_params,
+                         MODEL_PARAMS_MAX);
+}
+
+static int new_tensors(struct model_spec *m, int n, struct err *e)
+{
+    m->tensors = calloc((size_t)n, sizeof *m->tensors);
+    return m->tensors ? 0 : err_set(e, ERR_NOMEM, "no memory for a model's %d tensors", n);
+}
+
+/* A layer's tensors are called "layer0.dense.weight". */
+static int list_layer_tensors(struct model_spec *m, struct err *e)
+{
+    struct model_tensor *t;
+
+    if (new_tensors(m, m->n_tensors, e) < 0)
+        return e->code;
+    t = m->tensors;
+    for (int i = 0; i < m->n_layers; i++)
+        for (int k = 0; k < m->layers[i].n_tensors; k++, t++) {
+            const struct tensor_spec *s = &m->layers[i].tensors[k];
+
+            snprintf(t->name, sizeof t->name, "layer%d.%s.%s", i, layer_kind_name(m->layers[i].kind),
+                     s->name);
+            t->n_dims = s->n_dims;
+            memcpy(t->shape, s->shape, sizeof s->shape);
+            t->is_statistic = s->is_state;
+            t->n = tensor_spec_count(s);
+        }
+    return 0;
+}
+
 static int parse_layers(struct model_spec *m, const json_t *layers, struct err *e)
 {
     struct shape width = m->in;
@@ -70,31 +113,130 @@ static int parse_layers(struct model_spec *m, const json_t *layers, struct err *
             return err_set(e, ERR_CONFIG, "%s: an embedding reads tokens: it can only be the first layer",
                            at);
         for (int k = 0; k < l->n_tensors; k++)
-            *(l->tensors[k].is_state ? &m->n_state : &m->n_trained) += tensor_spec_count(&l->tensors[k]);
-        m->n_params = m->n_trained + m->n_state;
-        if (m->n_params > MODEL_PARAMS_MAX)
-            return err_set(e, ERR_CONFIG, "%s: %zu parameters up to here, at most %d", at, m->n_params,
-                           MODEL_PARAMS_MAX);
+            count_values(m, l->tensors[k].is_state, tensor_spec_count(&l->tensors[k]));
+        if (check_n_params(m, at, e) < 0)
+            return e->code;
+        l->first_tensor = m->n_tensors;
+        m->n_tensors += l->n_tensors;
         width = l->out;
     }
     m->n_out = shape_count(&width);
     if (m->n_trained == 0)
         return err_set(e, ERR_CONFIG, "/layers: no layer has parameters, so there is nothing to train");
+    return list_layer_tensors(m, e);
+}
+
+/* Sets t->shape and t->n. */
+static int parse_tensor_shape(struct model_tensor *t, const json_t *shape, const char *at, struct err *e)
+{
+    const json_t *v;
+    size_t i;
+
+    if (!json_is_array(shape))
+        return err_set(e, ERR_CONFIG, "%s/shape: %s", at, shape ? "not an array" : "missing");
+    if (json_array_size(shape) > MODEL_TENSOR_DIMS)
+        return err_set(e, ERR_CONFIG, "%s/shape: %zu dimensions, at most %d", at, json_array_size(shape),
+                       MODEL_TENSOR_DIMS);
+    t->n_dims = (int)json_array_size(shape);
+    t->n = 1;
+    json_array_foreach(shape, i, v)
+    {
+        json_int_t k = json_integer_value(v);
+
+        if (!json_is_integer(v) || k < 1 || k > MODEL_PARAMS_MAX)
+            return err_set(e, ERR_CONFIG, "%s/shape/%zu: not an integer from 1 to %d", at, i,
+                           MODEL_PARAMS_MAX);
+        t->shape[i] = (size_t)k;
+        t->n *= (size_t)k; /* at most 2^30 x 2^30 before the check */
+        if (t->n > MODEL_PARAMS_MAX)
+            return err_set(e, ERR_CONFIG, "%s: \"%s\" has more than %d values", at, t->name,
+                           MODEL_PARAMS_MAX);
+    }
     return 0;
+}
+
+/* The name is printed on terminals, and is a key in safetensors files. */
+static int check_tensor_name(const char *name, const char *at, struct err *e)
+{
+    if (!name[0])
+        return err_set(e, ERR_CONFIG, "%s/name: empty", at);
+    if (!utf8_is_clean(name))
+        return err_set(e, ERR_CONFIG, "%s/name: contains a control character", at);
+    if (strcmp(name, "__metadata__") == 0)
+        return err_set(e, ERR_CONFIG, "%s/name: \"%s\" is no tensor's name in a safetensors file", at, name);
+    return 0;
+}
+
+static int parse_tensor(struct model_tensor *t, const json_t *doc, const char *at, struct err *e)
+{
+    static const char *const keys[] = {"name", "shape", "statistic", NULL};
+    const json_t *statistic = json_object_get(doc, "statistic");
+
+    if (json_only_keys(doc, keys, at, e) < 0 ||
+        json_get_text(t->name, sizeof t->name, doc, "name", at, e) < 0 ||
+        check_tensor_name(t->name, at, e) < 0)
+        return e->code;
+    if (statistic && !json_is_boolean(statistic))
+        return err_set(e, ERR_CONFIG, "%s/statistic: neither true nor false", at);
+    t->is_statistic = json_is_true(statistic);
+    return parse_tensor_shape(t, json_object_get(doc, "shape"), at, e);
+}
+
+/* `names` has a key for each tensor before this one. */
+static int add_tensor(struct model_spec *m, const json_t *doc, json_t *names, struct err *e)
+{
+    struct model_tensor *t = &m->tensors[m->n_tensors];
+    char at[PATH_LEN];
+
+    snprintf(at, sizeof at, "/tensors/%d", m->n_tensors);
+    if (parse_tensor(t, doc, at, e) < 0)
+        return e->code;
+    if (json_object_get(names, t->name))
+        return err_set(e, ERR_CONFIG, "%s/name: \"%s\" is the name of an earlier tensor, too", at, t->name);
+    if (json_object_set_new(names, t->name, json_true()) < 0)
+        return err_set(e, ERR_NOMEM, "no memory for the names of a model's tensors");
+    m->n_tensors++;
+    count_values(m, t->is_statistic, t->n);
+    return check_n_params(m, at, e);
+}
+
+static int parse_tensors(struct model_spec *m, const json_t *tensors, struct err *e)
+{
+    size_t n = json_array_size(tensors), i;
+    json_t *names;
+    const json_t *v;
+    int rc;
+
+    if (!json_is_array(tensors))
+        return err_set(e, ERR_CONFIG, "/tensors: %s", tensors ? "not an array" : "missing");
+    if (n == 0 || n > MODEL_TENSORS_MAX)
+        return err_set(e, ERR_CONFIG, "/tensors: %zu tensors, expected 1 to %d", n, MODEL_TENSORS_MAX);
+    if (new_tensors(m, (int)n, e) < 0)
+        return e->code;
+    names = json_object();
+    rc = names ? 0 : err_set(e, ERR_NOMEM, "no memory for the names of a model's tensors");
+    json_array_foreach(tensors, i, v)
+    {
+        if (rc == 0)
+            rc = add_tensor(m, v, names, e);
+    }
+    json_decref(names);
+    if (rc == 0 && m->n_trained == 0)
+        return err_set(e, ERR_CONFIG, "/tensors: all are statistics, so there is nothing to train");
+    return rc;
 }
 
 static void lay_out(struct model_spec *m)
 {
-    size_t trained = 0, state = m->n_trained;
+    size_t trained = 0, statistics = m->n_trained;
 
-    for (int i = 0; i < m->n_layers; i++)
-        for (int k = 0; k < m->layers[i].n_tensors; k++) {
-            struct tensor_spec *t = &m->layers[i].tensors[k];
-            size_t *at = t->is_state ? &state : &trained;
+    for (int i = 0; i < m->n_tensors; i++) {
+        struct model_tensor *t = &m->tensors[i];
+        size_t *at = t->is_statistic ? &statistics : &trained;
 
-            t->offset = *at;
-            *at += tensor_spec_count(t);
-        }
+        t->offset = *at;
+        *at += t->n;
+    }
 }
 
 static int parse_metrics(struct model_spec *m, const json_t *metrics, struct err *e)
@@ -132,33 +274,94 @@ static int check_model_name(const char *name, struct err *e)
     return utf8_is_clean(name) ? 0 : err_set(e, ERR_CONFIG, "/name: contains a control character");
 }
 
-int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e)
+static int parse_head(struct model_spec *m, const json_t *doc, const char *const *keys, struct err *e)
+{
+    int version;
+
+    if (json_only_keys(doc, keys, "", e) < 0 || json_get_int(&version, doc, "version", 1, 1, "", e) < 0 ||
+        json_get_text(m->name, sizeof m->name, doc, "name", "", e) < 0)
+        return e->code;
+    return check_model_name(m->name, e);
+}
+
+static int parse_network(struct model_spec *m, const json_t *doc, struct err *e)
 {
     static const char *const keys[] = {"version", "name", "input", "layers", "loss", "metrics", NULL};
-    struct model_spec *t = m;
-    int version, loss;
+    int loss;
 
-    *t = (struct model_spec){0};
-    if (json_only_keys(doc, keys, "", e) < 0 || json_get_int(&version, doc, "version", 1, 1, "", e) < 0 ||
-        json_get_text(t->name, sizeof t->name, doc, "name", "", e) < 0 || check_model_name(t->name, e) < 0 ||
-        shape_parse(&t->in, json_object_get(doc, "input"), "/input", e) < 0)
+    if (parse_head(m, doc, keys, e) < 0 ||
+        shape_parse(&m->in, json_object_get(doc, "input"), "/input", e) < 0)
         return e->code;
-    t->n_in = shape_count(&t->in);
-    if (parse_layers(t, json_object_get(doc, "layers"), e) < 0 ||
+    m->n_in = shape_count(&m->in);
+    if (parse_layers(m, json_object_get(doc, "layers"), e) < 0 ||
         json_get_choice(&loss, doc, "loss", loss_names, "", e) < 0)
         return e->code;
-    lay_out(t);
-    t->loss = (enum loss_kind)loss;
-    if (t->loss == LOSS_SOFTMAX_CROSS_ENTROPY && t->n_out < 2)
+    m->loss = (enum loss_kind)loss;
+    if (m->loss == LOSS_SOFTMAX_CROSS_ENTROPY && m->n_out < 2)
         return err_set(e, ERR_CONFIG,
                        "/loss: softmax_cross_entropy needs two or more outputs, the last layer has one; "
                        "use sigmoid_cross_entropy");
-    return parse_metrics(t, json_object_get(doc, "metrics"), e);
+    return parse_metrics(m, json_object_get(doc, "metrics"), e);
+}
+
+static int parse_of_trainer(struct model_spec *m, const json_t *doc, struct err *e)
+{
+    static const char *const keys[] = {"version", "name", "trainer", "tensors", NULL};
+
+    m->has_trainer = true;
+    if (parse_head(m, doc, keys, e) < 0)
+        return e->code;
+    if (!json_is_true(json_object_get(doc, "trainer")))
+        return err_set(e, ERR_CONFIG, "/trainer: not true; a network of layers has no such key");
+    return parse_tensors(m, json_object_get(doc, "tensors"), e);
+}
+
+int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e)
+{
+    *m = (struct model_spec){0};
+    if ((json_object_get(doc, "trainer") ? parse_of_trainer : parse_network)(m, doc, e) < 0) {
+        model_spec_clear(m);
+        return e->code;
+    }
+    lay_out(m);
+    return 0;
+}
+
+void model_spec_clear(struct model_spec *m)
+{
+    free(m->tensors);
+    *m = (struct model_spec){0};
+}
+
+int model_spec_new(struct model_spec **out, const json_t *doc, struct err *e)
+{
+    struct model_spec *m = malloc(sizeof *m);
+
+    if (!m)
+        return err_set(e, ERR_NOMEM, "no memory for a model");
+    if (model_spec_parse(m, doc, e) < 0) {
+        free(m);
+        return e->code;
+    }
+    *out = m;
+    return 0;
+}
+
+void model_spec_free(struct model_spec *m)
+{
+    if (m)
+        model_spec_clear(m);
+    free(m);
+}
+
+const struct model_tensor *model_spec_tensor(const struct model_spec *m, int layer, int k)
+{
+    return &m->tensors[m->layers[layer].first_tensor + k];
 }
 
 int model_spec_vocab(const struct model_spec *m)
 {
-    return m->layers[0].kind == LAYER_EMBEDDING ? m->layers[0].embedding.vocab : 0;
+    return m->n_layers > 0 && m->layers[0].kind == LAYER_EMBEDDING ? m->layers[0].embedding.vocab : 0;
 }
 
 int model_spec_measures(const struct model_spec *m, bool has_labels, struct err *e)

@@ -1,4 +1,4 @@
-/* model_spec -- a network's JSON document, parsed and checked before memory is allocated for it.
+/* model_spec -- a model's JSON document, parsed and checked before memory is allocated for the model.
  *
  *     {"version": 1, "name": "mlp-tutorial", "input": [784],
  *      "layers": [{"kind": "dense", "units": 128, "init": "glorot_uniform"}, {"kind": "tanh"},
@@ -16,7 +16,16 @@
  *                           at most 1 where it is far off, which bounds the influence of outliers. TanhLoss
  *                           of Parallel-SGD, whose gradient for the target had 1 + tanh^2 for 1 - tanh^2
  * Metrics in addition to loss and accuracy, which always exist: top2, top3, ..., top10, mse, rmse,
- * confusion; auc and eer for two classes. A model must have parameters. */
+ * confusion; auc and eer for two classes. A model must have parameters.
+ *
+ * The model of a training program (shared/trainer/) is known by its tensors alone, because the program computes
+ * it; the document has them with the names and in the order of the program:
+ *
+ *     {"version": 1, "name": "train.py", "trainer": true,
+ *      "tensors": [{"name": "head.weight", "shape": [10, 512]}, {"name": "scale", "shape": []},
+ *                  {"name": "bn.running_mean", "shape": [6], "statistic": true}]}
+ *
+ * A statistic, as of batch norm, is averaged over the workers, and has no gradient. */
 #ifndef PSGD_MODEL_SPEC_H
 #define PSGD_MODEL_SPEC_H
 
@@ -28,8 +37,13 @@
 #include "shared/job/layer_spec.h"
 
 enum {
-    MODEL_DOCUMENT_MAX = 1 << 18, /* bytes */
+    /* Bytes. A compact document of MODEL_TENSORS_MAX tensors has at most 1.6 MB: each name 254 bytes, all of
+     * its characters escaped, each shape 8 numbers, and 60 bytes of keys. */
+    MODEL_DOCUMENT_MAX = 1 << 21,
     MODEL_LAYERS_MAX = 256,
+    MODEL_TENSORS_MAX = 4096,
+    MODEL_TENSOR_NAME = 128,
+    MODEL_TENSOR_DIMS = 8,
     MODEL_PARAMS_MAX = 1 << 30,
     MODEL_CONFUSION_MAX = 1024,
     METRIC_TOP_MAX = 10 /* k of top-k */
@@ -53,16 +67,30 @@ enum metric_kind {
     N_METRIC_KINDS
 };
 
+struct model_tensor {
+    char name[MODEL_TENSOR_NAME]; /* "layer0.dense.weight", or the name in the training program */
+    int n_dims;                   /* 0: a number */
+    size_t shape[MODEL_TENSOR_DIMS];
+    bool is_statistic;
+    size_t n, offset; /* values, and where they begin in the vector of all parameters */
+};
+
 struct model_spec {
     char name[64];
+    bool
+        has_trainer; /* a training program computes it: it has tensors, but no input, layers, loss, metrics */
     struct shape in;
     int n_in, n_out; /* values per sample; n_out = number of classes, or of values to regress */
     int n_layers;
     struct layer_spec layers[MODEL_LAYERS_MAX];
     enum loss_kind loss;
-    bool metrics[N_METRIC_KINDS];        /* requested */
-    size_t n_trained, n_state, n_params; /* trained by the optimizer, running statistics, both */
-    bool is_reordered; /* trained tensors do not lie in the model's order: shared/job/placement.h */
+    bool metrics[N_METRIC_KINDS]; /* requested */
+    /* (n_tensors), owned, in the model's order: layer by layer, or that of the program. Their offsets are in this
+     * order, those of the running statistics behind all others, unless placement_lay_out() changes it. */
+    struct model_tensor *tensors;
+    int n_tensors;
+    size_t n_trained, n_params; /* values that the optimizer trains; these and the running statistics */
+    bool is_reordered;          /* trained tensors do not lie in the model's order: shared/job/placement.h */
 };
 
 const char *loss_kind_name(enum loss_kind kind);
@@ -70,9 +98,14 @@ const char *metric_kind_name(enum metric_kind kind);
 /* Returns k of a top-k metric, 0 for others. */
 int metric_kind_top(enum metric_kind kind);
 
-/* Tensors lie in the model's order, running statistics behind all trained ones. ERR_CONFIG, with the path:
- * "/layers/2/units: missing"; *m is invalid then. */
+/* ERR_CONFIG, with the path: "/layers/2/units: missing"; ERR_NOMEM. *m is empty then. */
 int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e);
+void model_spec_clear(struct model_spec *m);
+/* The same, allocated: a spec has 150 kB. */
+int model_spec_new(struct model_spec **out, const json_t *doc, struct err *e);
+void model_spec_free(struct model_spec *m); /* NULL is allowed */
+/* Returns tensor k of that layer. */
+const struct model_tensor *model_spec_tensor(const struct model_spec *m, int layer, int k);
 /* Returns the size of the model's vocabulary, tokens 0 .. vocab - 1; 0: its input is not tokens. */
 int model_spec_vocab(const struct model_spec *m);
 /* ERR_CONFIG: a metric of labels with targets, or a confusion matrix of more than MODEL_CONFUSION_MAX

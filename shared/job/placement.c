@@ -6,9 +6,8 @@ static int n_trained_tensors(const struct model_spec *m)
 {
     int n = 0;
 
-    for (int i = 0; i < m->n_layers; i++)
-        for (int k = 0; k < m->layers[i].n_tensors; k++)
-            n += !m->layers[i].tensors[k].is_state;
+    for (int i = 0; i < m->n_tensors; i++)
+        n += !m->tensors[i].is_statistic;
     return n;
 }
 
@@ -34,15 +33,14 @@ static size_t lay_out_server(struct model_spec *m, int server, int n_servers, si
 {
     int turn = 0;
 
-    for (int i = 0; i < m->n_layers; i++)
-        for (int k = 0; k < m->layers[i].n_tensors; k++) {
-            struct tensor_spec *t = &m->layers[i].tensors[k];
+    for (int i = 0; i < m->n_tensors; i++) {
+        struct model_tensor *t = &m->tensors[i];
 
-            if (t->is_state || turn++ % n_servers != server)
-                continue;
-            t->offset = at;
-            at += tensor_spec_count(t);
-        }
+        if (t->is_statistic || turn++ % n_servers != server)
+            continue;
+        t->offset = at;
+        at += t->n;
+    }
     return at;
 }
 

@@ -248,6 +248,21 @@ static int check_places(const struct tensor_file *f, const struct tensor_source 
     return 0;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const struct tensor_view *const *s = a;
+    const struct tensor_view *const *t = b;
+
+    return strcmp((*s)->name, (*t)->name);
+}
+
+static void sort_names(struct tensor_file *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        f->by_name[i] = &f->tensors[i];
+    qsort(f->by_name, f->n, sizeof *f->by_name, by_name);
+}
+
 static int parse_tensors(struct tensor_file *f, const struct tensor_source *src, struct err *e)
 {
     size_t n = json_object_size(f->header);
@@ -257,7 +272,8 @@ static int parse_tensors(struct tensor_file *f, const struct tensor_source *src,
     if (n > TENSOR_FILE_MAX_TENSORS + 1)
         return err_set(e, ERR_CONFIG, "%zu tensors, at most %d", n, TENSOR_FILE_MAX_TENSORS);
     f->tensors = calloc(n + 1, sizeof *f->tensors);
-    if (!f->tensors)
+    f->by_name = calloc(n + 1, sizeof *f->by_name);
+    if (!f->tensors || !f->by_name)
         return err_set(e, ERR_NOMEM, "no memory for %zu tensors", n);
     json_object_foreach((json_t *)f->header, key, v)
     {
@@ -268,6 +284,7 @@ static int parse_tensors(struct tensor_file *f, const struct tensor_source *src,
         f->n++;
     }
     qsort(f->tensors, f->n, sizeof *f->tensors, by_place);
+    sort_names(f);
     return check_places(f, src, e);
 }
 
@@ -389,17 +406,26 @@ void tensor_file_close(struct tensor_file *f)
 {
     json_decref(f->header);
     free(f->tensors);
+    free(f->by_name);
     if (f->map)
         munmap(f->map, f->map_len);
     *f = (struct tensor_file){0};
 }
 
+static int compare_name(const void *name, const void *entry)
+{
+    const struct tensor_view *const *t = entry;
+
+    return strcmp(name, (*t)->name);
+}
+
 const struct tensor_view *tensor_file_find(const struct tensor_file *f, const char *name)
 {
-    for (size_t i = 0; i < f->n; i++)
-        if (strcmp(f->tensors[i].name, name) == 0)
-            return &f->tensors[i];
-    return NULL;
+    const struct tensor_view **found = f->n > 0
+                                           ? bsearch(name, f->by_name, f->n, sizeof *f->by_name, compare_name)
+                                           : NULL;
+
+    return found ? *found : NULL;
 }
 
 const char *tensor_file_meta(const struct tensor_file *f, const char *key)
@@ -452,9 +478,11 @@ static int describe_all(json_t *header, struct iovec *data, const struct tensor_
     return 0;
 }
 
-int tensor_file_fits(const char *what, uint64_t data_bytes, const char *long_text, struct err *e)
+int tensor_file_fits(const char *what, uint64_t data_bytes, const char *arch, const char *preprocessing,
+                     struct err *e)
 {
-    uint64_t bytes = data_bytes + HEADER_USUAL + (long_text ? 2 * strlen(long_text) : 0); /* escaped */
+    size_t texts = strlen(arch) + (preprocessing ? strlen(preprocessing) : 0);
+    uint64_t bytes = data_bytes + HEADER_USUAL + 2 * texts; /* escaped */
     struct rlimit most;
 
     if (getrlimit(RLIMIT_FSIZE, &most) < 0)

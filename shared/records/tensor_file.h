@@ -10,7 +10,9 @@
 
 #include "shared/base/err.h"
 
-enum { TENSOR_DIMS = 8, TENSOR_NAME = 128, TENSOR_SHAPE_TEXT = 192, TENSOR_FILE_MAX_TENSORS = 4096 };
+/* A name is that of a tensor of a model, with "model/" before it in a checkpoint, which besides the 4096 tensors
+ * of a model (shared/job/model_spec.h) has vectors of the optimizer and the codec. */
+enum { TENSOR_DIMS = 8, TENSOR_NAME = 136, TENSOR_SHAPE_TEXT = 192, TENSOR_FILE_MAX_TENSORS = 8192 };
 
 enum tensor_type {
     TENSOR_F32,
@@ -43,11 +45,12 @@ int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, c
 int tensor_file_write_unsynced(const char *path, const struct tensor_view *t, size_t n,
                                const struct tensor_meta *meta, struct err *e); /* file_sync() syncs it */
 
-/* Checks that this process may write a file with this much data, and a header of at most 2 MiB (a model's
- * document, names of its tensors) and the metadata `long_text`, which may be NULL; call it before the work
- * whose result the file has. ERR_CONFIG: the limit on file sizes (RLIMIT_FSIZE) is lower; `what` names the
- * file. */
-int tensor_file_fits(const char *what, uint64_t data_bytes, const char *long_text, struct err *e);
+/* Checks that this process may write a file with this much data, and a header of at most 2 MiB and the two
+ * texts of its metadata that may be longer: a model's document, and a preprocessing record or NULL. Call it
+ * before the work whose result the file has. ERR_CONFIG: the limit on file sizes (RLIMIT_FSIZE) is lower; `what`
+ * names the file. */
+int tensor_file_fits(const char *what, uint64_t data_bytes, const char *arch, const char *preprocessing,
+                     struct err *e);
 
 /* An open file is mapped; the views and metadata point into it. It must not be truncated meanwhile: psgd
  * itself only replaces whole files. `tensors` are in the order of the file. */
@@ -55,6 +58,7 @@ struct tensor_file {
     void *map;
     size_t map_len;
     struct tensor_view *tensors;
+    const struct tensor_view **by_name; /* (n), sorted */
     size_t n;
     void *header; /* the parsed header, for tensor_file_meta */
 };

@@ -10,21 +10,26 @@
 #include "shared/base/file.h"
 #include "shared/base/utf8.h"
 
-void weights_name(char out[TENSOR_NAME], const struct model_spec *m, int layer, int k)
-{
-    const struct layer_spec *l = &m->layers[layer];
+static const char checkpoint_prefix[] = "model/";
 
-    snprintf(out, TENSOR_NAME, "layer%d.%s.%s", layer, layer_kind_name(l->kind), l->tensors[k].name);
+_Static_assert((int)MODEL_TENSOR_DIMS == (int)TENSOR_DIMS, "any tensor of a model fits a file");
+_Static_assert(sizeof checkpoint_prefix - 1 + MODEL_TENSOR_NAME <= TENSOR_NAME, "and its name a checkpoint");
+_Static_assert((int)MODEL_TENSORS_MAX < (int)TENSOR_FILE_MAX_TENSORS, "which has other vectors besides");
+
+void weights_view(struct tensor_view *out, const struct model_tensor *t, const float *data)
+{
+    *out = (struct tensor_view){.type = TENSOR_F32, .n_dims = t->n_dims, .data = data};
+    memcpy(out->name, t->name, sizeof t->name);
+    memcpy(out->shape, t->shape, sizeof t->shape);
 }
 
 const struct tensor_view *weights_find(const struct tensor_file *f, const char *prefix, const char *name)
 {
-    size_t n = strlen(prefix);
+    char whole[2 * TENSOR_NAME];
 
-    for (size_t i = 0; i < f->n; i++)
-        if (strncmp(f->tensors[i].name, prefix, n) == 0 && strcmp(f->tensors[i].name + n, name) == 0)
-            return &f->tensors[i];
-    return NULL;
+    if (snprintf(whole, sizeof whole, "%s%s", prefix, name) >= (int)sizeof whole)
+        return NULL; /* longer than any name in a file */
+    return tensor_file_find(f, whole);
 }
 
 void weights_floats(float *out, const struct tensor_view *t)
@@ -37,22 +42,25 @@ void weights_floats(float *out, const struct tensor_view *t)
         out[i] = (float)tensor_value(t, i);
 }
 
-static bool is_transposed(const struct tensor_view *t, const struct tensor_spec *s)
+static bool is_transposed(const struct tensor_view *t, const struct tensor_view *expected)
 {
-    return t->n_dims == 2 && s->n_dims == 2 && t->shape[0] == s->shape[1] && t->shape[1] == s->shape[0];
+    return t->n_dims == 2 && expected->n_dims == 2 && t->shape[0] == expected->shape[1] &&
+           t->shape[1] == expected->shape[0];
 }
 
-static int check_shape(const struct tensor_view *t, const struct tensor_spec *s, struct err *e)
+static int check_shape(const struct tensor_view *t, const struct tensor_view *expected,
+                       const struct model_spec *m, struct err *e)
 {
-    struct tensor_view expected = {.n_dims = s->n_dims};
     char here[TENSOR_SHAPE_TEXT], there[TENSOR_SHAPE_TEXT];
 
-    memcpy(expected.shape, s->shape, sizeof s->shape);
-    if (t->n_dims == s->n_dims && memcmp(t->shape, expected.shape, (size_t)s->n_dims * sizeof *t->shape) == 0)
+    if (t->n_dims == expected->n_dims &&
+        memcmp(t->shape, expected->shape, (size_t)t->n_dims * sizeof *t->shape) == 0)
         return 0;
     err_set(e, ERR_CONFIG, "tensor \"%s\" has the shape %s, the model's has %s", t->name,
-            tensor_shape_text(here, t), tensor_shape_text(there, &expected));
-    return is_transposed(t, s) ? err_hint(e, "PyTorch stores it transposed: write weight.T") : e->code;
+            tensor_shape_text(here, t), tensor_shape_text(there, expected));
+    return !m->has_trainer && is_transposed(t, expected)
+               ? err_hint(e, "PyTorch stores it transposed: write weight.T")
+               : e->code;
 }
 
 static int check_type(const struct tensor_view *t, struct err *e)
@@ -63,9 +71,16 @@ static int check_type(const struct tensor_view *t, struct err *e)
     return 0;
 }
 
-static int check_values(const struct tensor_view *t, const struct tensor_spec *s, struct err *e)
+/* Of batch_norm, which takes its root. */
+static bool holds_variances(const struct model_tensor *t, const struct model_spec *m)
 {
-    bool is_variance = strcmp(s->name, "running_var") == 0;
+    const char *last = strrchr(t->name, '.');
+
+    return !m->has_trainer && last && strcmp(last, ".running_var") == 0;
+}
+
+static int check_values(const struct tensor_view *t, bool is_variance, struct err *e)
+{
     size_t n = tensor_count(t);
 
     for (size_t i = 0; i < n; i++) {
@@ -81,55 +96,56 @@ static int check_values(const struct tensor_view *t, const struct tensor_spec *s
     return 0;
 }
 
-static int check_tensor(const struct tensor_file *f, const char *prefix, const struct model_spec *m,
-                        int layer, int k, bool with_values, struct err *e)
+static int check_tensor(const struct tensor_file *f, const char *prefix, const struct model_spec *m, int i,
+                        bool with_values, struct err *e)
 {
-    const struct tensor_spec *s = &m->layers[layer].tensors[k];
-    struct tensor_view expected = {.n_dims = s->n_dims};
-    const struct tensor_view *t;
-    char name[TENSOR_NAME], shape[TENSOR_SHAPE_TEXT];
+    const struct tensor_view *t = weights_find(f, prefix, m->tensors[i].name);
+    struct tensor_view expected;
+    char shape[TENSOR_SHAPE_TEXT];
 
-    weights_name(name, m, layer, k);
-    memcpy(expected.shape, s->shape, sizeof s->shape);
-    t = weights_find(f, prefix, name);
+    weights_view(&expected, &m->tensors[i], NULL);
     if (!t)
-        return err_set(e, ERR_CONFIG, "tensor \"%s%s\" of shape %s is missing", prefix, name,
+        return err_set(e, ERR_CONFIG, "tensor \"%s%s\" of shape %s is missing", prefix, expected.name,
                        tensor_shape_text(shape, &expected));
-    if (check_shape(t, s, e) < 0 || check_type(t, e) < 0)
+    if (check_shape(t, &expected, m, e) < 0 || check_type(t, e) < 0)
         return e->code;
-    return with_values ? check_values(t, s, e) : 0;
+    return with_values ? check_values(t, holds_variances(&m->tensors[i], m), e) : 0;
 }
 
 static bool is_known(const struct model_spec *m, const char *name)
 {
-    char known[TENSOR_NAME];
-
-    for (int i = 0; i < m->n_layers; i++)
-        for (int k = 0; k < m->layers[i].n_tensors; k++) {
-            weights_name(known, m, i, k);
-            if (strcmp(known, name) == 0)
-                return true;
-        }
+    for (int i = 0; i < m->n_tensors; i++)
+        if (strcmp(m->tensors[i].name, name) == 0)
+            return true;
     return false;
+}
+
+/* Checks that the file has no tensor with this prefix but those of the model, all of which it has. */
+static int check_surplus(const struct tensor_file *f, const char *prefix, const struct model_spec *m,
+                         struct err *e)
+{
+    size_t n_prefix = strlen(prefix), n_own = 0;
+    char shape[TENSOR_SHAPE_TEXT];
+
+    for (size_t i = 0; i < f->n; i++)
+        n_own += strncmp(f->tensors[i].name, prefix, n_prefix) == 0;
+    for (size_t i = 0; n_own > (size_t)m->n_tensors && i < f->n; i++) {
+        const char *name = f->tensors[i].name;
+
+        if (strncmp(name, prefix, n_prefix) == 0 && !is_known(m, name + n_prefix))
+            return err_set(e, ERR_CONFIG, "tensor \"%s\" of shape %s does not belong to model \"%s\"", name,
+                           tensor_shape_text(shape, &f->tensors[i]), m->name);
+    }
+    return 0;
 }
 
 static int check_weights(const struct tensor_file *f, const char *prefix, const struct model_spec *m,
                          bool with_values, struct err *e)
 {
-    char shape[TENSOR_SHAPE_TEXT];
-
-    for (int i = 0; i < m->n_layers; i++)
-        for (int k = 0; k < m->layers[i].n_tensors; k++)
-            if (check_tensor(f, prefix, m, i, k, with_values, e) < 0)
-                return e->code;
-    for (size_t i = 0; i < f->n; i++) {
-        const char *name = f->tensors[i].name;
-
-        if (strncmp(name, prefix, strlen(prefix)) == 0 && !is_known(m, name + strlen(prefix)))
-            return err_set(e, ERR_CONFIG, "tensor \"%s\" of shape %s does not belong to model \"%s\"", name,
-                           tensor_shape_text(shape, &f->tensors[i]), m->name);
-    }
-    return 0;
+    for (int i = 0; i < m->n_tensors; i++)
+        if (check_tensor(f, prefix, m, i, with_values, e) < 0)
+            return e->code;
+    return check_surplus(f, prefix, m, e);
 }
 
 int weights_check(const struct tensor_file *f, const char *prefix, const struct model_spec *m, struct err *e)
@@ -147,13 +163,9 @@ bool weights_sha256(uint8_t out[SHA256_BYTES], const struct model_spec *m, const
 {
     struct sha256_sum *sum = sha256_start();
 
-    for (int i = 0; sum && i < m->n_layers; i++)
-        for (int k = 0; k < m->layers[i].n_tensors; k++) {
-            const struct tensor_spec *t = &m->layers[i].tensors[k];
-
-            if (!t->is_state)
-                sha256_add(sum, params + t->offset, tensor_spec_count(t) * sizeof *params);
-        }
+    for (int i = 0; sum && i < m->n_tensors; i++)
+        if (!m->tensors[i].is_statistic)
+            sha256_add(sum, params + m->tensors[i].offset, m->tensors[i].n * sizeof *params);
     sha256_end(sum, out);
     return sum != NULL;
 }
@@ -167,7 +179,7 @@ bool weights_is_checkpoint(const struct tensor_file *f)
 
 const char *weights_prefix(const struct tensor_file *f)
 {
-    return weights_is_checkpoint(f) ? "model/" : "";
+    return weights_is_checkpoint(f) ? checkpoint_prefix : "";
 }
 
 int weights_meta(const char **out, const struct tensor_file *f, const char *key, struct err *e)

@@ -17,8 +17,8 @@
 #define CHECKPOINT_VERSION "2"
 #define PREPROCESSING_META "preprocessing"
 
-/* "layer0.dense.weight": tensor k of the layer with that number in the document. */
-void weights_name(char out[TENSOR_NAME], const struct model_spec *m, int layer, int k);
+/* *out: the tensor of a model as floats, which are at `data`. */
+void weights_view(struct tensor_view *out, const struct model_tensor *t, const float *data);
 
 /* Checks that the tensors whose names begin with `prefix` are exactly those of the model, with its shapes,
  * of F32, F16, BF16 or F64, and all values finite as floats. ERR_CONFIG: the message has the tensor, and

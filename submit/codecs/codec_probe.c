@@ -17,12 +17,10 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/rng.h"
+#include "shared/plugin/codec_layer.h"
 #include "shared/plugin/codec_load.h"
 #include "shared/plugin/codec_options.h"
 #include "shared/plugin/combine_path.h"
-#include "shared/records/weights.h"
-
-enum { TENSORS_MAX = MODEL_LAYERS_MAX * LAYER_TENSORS };
 
 static const double LOAD_MAX_S = 10;
 
@@ -206,40 +204,25 @@ static const struct codec_host host = {.zeros = check_zeros,
                                        .common = check_common};
 
 /* Lists the trained tensors, or the running statistics, in the order of the parameters. */
-static int list_layers(struct codec_layer *layers, char names[][TENSOR_NAME], int n, bool is_state,
-                       const struct model_spec *m)
+static int list_layers(struct codec_layer *layers, int n, bool is_statistic, const struct model_spec *m)
 {
-    size_t at = n > 0 ? layers[n - 1].offset + layers[n - 1].n : 0;
+    for (int i = 0; i < m->n_tensors; i++) {
+        const struct model_tensor *t = &m->tensors[i];
 
-    for (int i = 0; i < m->n_layers; i++)
-        for (int k = 0; k < m->layers[i].n_tensors; k++) {
-            const struct tensor_spec *t = &m->layers[i].tensors[k];
-            struct codec_layer *l = &layers[n];
-
-            if (t->is_state != is_state)
-                continue;
-            weights_name(names[n], m, i, k);
-            *l = (struct codec_layer){.name = names[n],
-                                      .offset = at,
-                                      .n = tensor_spec_count(t),
-                                      .n_dims = t->n_dims,
-                                      .is_statistic = is_state};
-            memcpy(l->shape, t->shape, sizeof l->shape);
-            at += l->n;
-            n++;
-        }
+        if (t->is_statistic == is_statistic)
+            layers[n++] = codec_layer_of(t->name, t->shape, t->n_dims, t->offset, is_statistic);
+    }
     return n;
 }
 
 /* A rule that combines does not see running statistics. */
 static bool show_model(struct codec *c, const struct codec_plugin *p, const struct model_spec *m)
 {
-    static struct codec_layer layers[TENSORS_MAX];
-    static char names[TENSORS_MAX][TENSOR_NAME];
+    static struct codec_layer layers[MODEL_TENSORS_MAX];
 
-    c->run->n_layers = list_layers(layers, names, 0, false, m);
+    c->run->n_layers = list_layers(layers, 0, false, m);
     if (!p->combine)
-        c->run->n_layers = list_layers(layers, names, c->run->n_layers, true, m);
+        c->run->n_layers = list_layers(layers, c->run->n_layers, true, m);
     c->run->layers = layers;
     c->n_params = p->combine ? m->n_trained : m->n_params;
     c->params = check_alloc(m->n_params, sizeof(float));

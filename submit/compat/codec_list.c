@@ -5,7 +5,6 @@
 
 #include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "shared/records/weights.h"
 #include "submit/codecs/chain_layers.h"
 #include "submit/codecs/codec_find.h"
 #include "submit/compat/presets.h"
@@ -188,6 +187,10 @@ static int check_count(const char *text, const struct model_spec *m, struct err 
 {
     int n = count_entries(text), n_layers = count_layers(m);
 
+    if (m->has_trainer) {
+        err_set(e, ERR_CONFIG, "%s has tensors and no layers, so a list must have names", m->name);
+        return err_hint(e, "By name: '{\"%.60s\": \"sgq\", \"*\": \"plain\"}'.", m->tensors[0].name);
+    }
     if (n == n_layers)
         return 0;
     err_set(e, ERR_CONFIG, "%d entries, and model \"%s\" has %d layer%s with parameters", n, m->name,
@@ -241,23 +244,25 @@ static int read_object(struct list_reading *r, const char *text, struct err *e)
     return rc;
 }
 
-/* Lists the entry of each layer with parameters, in the order of the model: the entry of its first tensor. */
+/* Lists the entry of each layer with parameters, in the order of the model: the entry of its first tensor.
+ * A training program's model has no layers: all entries of the list. */
 static int list_entries(struct list_reading *r, const struct chain_list *chains, struct err *e)
 {
-    char name[CHAIN_NAME_MAX + 1], tensor[TENSOR_NAME];
+    char name[CHAIN_NAME_MAX + 1];
+    const char *tensor;
+    size_t n;
 
-    r->l->entries = json_object();
+    r->l->entries = r->m->has_trainer ? json_copy(r->given) : json_object();
     for (int i = 0; i < r->m->n_layers; i++) {
         if (!has_parameters(r->m, i))
             continue;
         snprintf(name, sizeof name, "layer%d", i);
-        weights_name(tensor, r->m, i, 0);
+        tensor = model_spec_tensor(r->m, i, 0)->name;
         json_object_set(r->l->entries, name,
                         json_object_get(r->given, chains->of[chain_list_find(chains, tensor)].name));
     }
-    return json_object_size(r->l->entries) == (size_t)count_layers(r->m)
-               ? 0
-               : err_set(e, ERR_NOMEM, "no memory for a list of codecs");
+    n = r->m->has_trainer ? json_object_size(r->given) : (size_t)count_layers(r->m);
+    return json_object_size(r->l->entries) == n ? 0 : err_set(e, ERR_NOMEM, "no memory for a list of codecs");
 }
 
 static int finish_reading(struct list_reading *r, struct err *e)

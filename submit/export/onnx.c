@@ -198,6 +198,12 @@ int onnx_write(const char *path, const struct model_spec *m, const struct tensor
     struct protobuf model = {0}, opset = {0};
     int rc;
 
+    if (m->has_trainer) {
+        err_set(e, ERR_CONFIG,
+                "model \"%s\" is computed by a training program, and psgd has no graph of it for ONNX",
+                m->name);
+        return err_hint(e, "Export it in that program, as with torch.onnx.export(), or take --to npz.");
+    }
     if (m->n_params * sizeof(float) > bytes_max)
         return err_set(e, ERR_CONFIG, "the model has %zu parameters, but an ONNX file at most 2 GiB",
                        m->n_params);

@@ -1,6 +1,7 @@
 /* Layers as ONNX nodes. */
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ static float *copy_tensor(struct onnx_graph *g, char name[TENSOR_NAME], int laye
     const struct tensor_spec *s = &g->m->layers[layer].tensors[k];
     float *w = malloc(tensor_spec_count(s) * sizeof *w);
 
-    weights_name(name, g->m, layer, k);
+    snprintf(name, TENSOR_NAME, "%s", model_spec_tensor(g->m, layer, k)->name);
     if (w)
         weights_floats(w, weights_find(g->f, g->prefix, name));
     else
@@ -269,7 +270,7 @@ static void gate_bias(struct onnx_graph *g, char name[TENSOR_NAME], const struct
                 w[(size_t)(r->gates[to / (size_t)r->units] * r->units) + to % (size_t)r->units];
         free(w);
     }
-    weights_name(name, g->m, r->layer, 2);
+    snprintf(name, TENSOR_NAME, "%s", model_spec_tensor(g->m, r->layer, 2)->name);
     if (b)
         onnx_initializer(g, name, ONNX_FLOAT, dims, 2, b, 2 * width * sizeof *b);
     free(b);

@@ -137,6 +137,7 @@ void submission_clear(struct submission *s)
     for (size_t i = 0; s->checkpoints && i < s->n_nodes; i++)
         blob_clear(&s->checkpoints[i]);
     free(s->checkpoints);
+    model_spec_clear(&s->model_spec);
     blob_clear(&s->weights);
     free(s->nodes);
     blob_clear(&s->settings_blob);

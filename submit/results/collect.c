@@ -560,19 +560,15 @@ static bool sum_trained(char hex[SHA256_HEX], const struct model_spec *m, const 
     uint8_t digest[SHA256_BYTES];
     bool is_whole = sum != NULL;
 
-    for (int i = 0; is_whole && i < m->n_layers; i++)
-        for (int k = 0; is_whole && k < m->layers[i].n_tensors; k++) {
-            char name[TENSOR_NAME];
-            const struct tensor_view *t;
+    for (int i = 0; is_whole && i < m->n_tensors; i++) {
+        const struct tensor_view *t = tensor_file_find(f, m->tensors[i].name);
 
-            if (m->layers[i].tensors[k].is_state)
-                continue;
-            weights_name(name, m, i, k);
-            t = weights_find(f, "", name);
-            is_whole = t && t->type == TENSOR_F32;
-            if (is_whole)
-                sha256_add(sum, t->data, tensor_count(t) * sizeof(float));
-        }
+        if (m->tensors[i].is_statistic)
+            continue;
+        is_whole = t && t->type == TENSOR_F32;
+        if (is_whole)
+            sha256_add(sum, t->data, tensor_count(t) * sizeof(float));
+    }
     sha256_end(sum, digest);
     hex_encode(hex, digest, sizeof digest);
     return is_whole;

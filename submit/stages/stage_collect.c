@@ -292,13 +292,10 @@ static void note_sums(struct collection *c)
 static struct model_spec *read_model(const struct submission *s)
 {
     const json_t *doc = json_object_get(json_object_get(s->facts, "model"), "description");
-    struct model_spec *m = doc ? malloc(sizeof *m) : NULL;
+    struct model_spec *m = NULL;
     struct err ignored;
 
-    if (!m || model_spec_parse(m, doc, &ignored) == 0)
-        return m;
-    free(m);
-    return NULL;
+    return doc && model_spec_new(&m, doc, &ignored) == 0 ? m : NULL;
 }
 
 static void write_derived(struct submission *s)
@@ -337,7 +334,7 @@ int stage_collect(struct submission *s, struct err *e)
         write_derived(s);
     for (size_t i = 0; i < s->n_nodes; i++)
         http_clear(s->http, &s->nodes[i].call);
-    free(c.model);
+    model_spec_free(c.model);
     free(c.got);
     return rc;
 }

@@ -324,6 +324,12 @@ static int read_model(struct submission *s, struct err *e)
     json_decref(doc);
     if (rc < 0)
         return err_at(e, "%s", path);
+    if (s->model_spec.has_trainer) {
+        err_set(e, ERR_CONFIG,
+                "--model %s: it lists the tensors of %s, a training program that computes them",
+                s->opt->model, s->model_spec.name);
+        return err_hint(e, "Name the program itself: --trainer FILE.");
+    }
     snprintf(s->settings.model, sizeof s->settings.model, "%s", s->model_spec.name);
     for (int i = 0; i < s->model_spec.n_layers; i++)
         s->n_dense += s->model_spec.layers[i].kind == LAYER_DENSE;

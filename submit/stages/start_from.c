@@ -66,32 +66,24 @@ int start_from_check_kept(const struct submission *s, struct err *e)
 static void gather_values(struct tensor_view *t, float *values, const struct model_spec *m,
                           const struct tensor_file *f)
 {
-    for (int i = 0; i < m->n_layers; i++)
-        for (int k = 0; k < m->layers[i].n_tensors; k++, t++) {
-            const struct tensor_spec *spec = &m->layers[i].tensors[k];
-
-            *t = (struct tensor_view){.type = TENSOR_F32, .n_dims = spec->n_dims, .data = values};
-            memcpy(t->shape, spec->shape, sizeof spec->shape);
-            weights_name(t->name, m, i, k);
-            weights_floats(values, weights_find(f, "", t->name));
-            values += tensor_spec_count(spec);
-        }
+    for (int i = 0; i < m->n_tensors; i++) {
+        weights_view(&t[i], &m->tensors[i], values);
+        weights_floats(values, weights_find(f, "", t[i].name));
+        values += m->tensors[i].n;
+    }
 }
 
 /* Every node gets the same bytes: the model's tensors as floats and nothing else of the user's file. */
 static int write_floats(const char *path, const struct model_spec *m, const struct tensor_file *f,
                         struct err *e)
 {
-    size_t n = 0;
     float *values = malloc((m->n_params + 1) * sizeof *values);
-    struct tensor_view *t = calloc((size_t)m->n_layers * LAYER_TENSORS, sizeof *t);
+    struct tensor_view *t = calloc((size_t)m->n_tensors, sizeof *t);
     int rc;
 
-    for (int i = 0; i < m->n_layers; i++)
-        n += (size_t)m->layers[i].n_tensors;
     if (values && t) {
         gather_values(t, values, m, f);
-        rc = tensor_file_write(path, t, n, NULL, e);
+        rc = tensor_file_write(path, t, (size_t)m->n_tensors, NULL, e);
     } else {
         rc = err_set(e, ERR_NOMEM, "no memory for %zu weights", m->n_params);
     }

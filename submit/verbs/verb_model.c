@@ -18,21 +18,17 @@
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
-/* Parses a model's document; the caller frees *out. `what` names it in messages. ERR_CONFIG. */
+/* Parses a model's document. `what` names it in messages. ERR_CONFIG. */
 static int parse_model(struct model_spec **out, const char *text, size_t len, const char *what, struct err *e)
 {
-    struct model_spec *m = malloc(sizeof *m);
-    json_t *doc = NULL;
-    int rc = m ? json_parse(&doc, text, len, what, e) : err_set(e, ERR_NOMEM, "no memory for a model");
+    json_t *doc;
+    int rc;
 
-    if (rc == 0 && model_spec_parse(m, doc, e) < 0)
-        rc = err_at(e, "%s", what);
+    if (json_parse(&doc, text, len, what, e) < 0)
+        return e->code;
+    rc = model_spec_new(out, doc, e);
     json_decref(doc);
-    if (rc < 0)
-        free(m);
-    else
-        *out = m;
-    return rc;
+    return rc < 0 ? err_at(e, "%s", what) : 0;
 }
 
 int verb_model_of_weights(struct model_spec **out, const struct tensor_file *f, struct err *e)
@@ -45,7 +41,8 @@ int verb_model_of_weights(struct model_spec **out, const struct tensor_file *f, 
         return e->code;
     if (weights_check(f, weights_prefix(f), *out, e) == 0)
         return 0;
-    free(*out);
+    model_spec_free(*out);
+    *out = NULL;
     return e->code;
 }
 
@@ -58,7 +55,7 @@ static size_t count_params(const struct layer_spec *l)
     return n;
 }
 
-void verb_model_print(const struct model_spec *m)
+static void print_layers(const struct model_spec *m)
 {
     char in[48], out[48];
 
@@ -70,29 +67,53 @@ void verb_model_print(const struct model_spec *m)
         printf("%5d  %-14s  %-18s  %-18s  %12zu\n", i, layer_kind_name(l->kind), shape_text(in, &l->in),
                shape_text(out, &l->out), count_params(l));
     }
+}
+
+static void print_model_tensors(const struct model_spec *m)
+{
+    printf("Model %s, of a training program\n\n", m->name);
+    printf("%-40s  %-18s  %12s\n", "tensor", "shape", "values");
+    for (int i = 0; i < m->n_tensors; i++) {
+        const struct model_tensor *t = &m->tensors[i];
+        struct tensor_view v;
+        char shape[TENSOR_SHAPE_TEXT];
+
+        weights_view(&v, t, NULL);
+        printf("%-40s  %-18s  %12zu%s\n", t->name, tensor_shape_text(shape, &v), t->n,
+               t->is_statistic ? "  statistic" : "");
+    }
+}
+
+void verb_model_print(const struct model_spec *m)
+{
+    (m->has_trainer ? print_model_tensors : print_layers)(m);
     printf("\n%zu parameter%s", m->n_params, m->n_params == 1 ? "" : "s");
     if (m->n_trained != m->n_params)
         printf(", %zu of them trained, the rest running statistics", m->n_trained);
     printf("\n");
 }
 
+/* Tensors first, first + 1, ..., first + n - 1. */
+static json_t *model_tensors_json(const struct model_spec *m, int first, int n)
+{
+    json_t *tensors = json_array();
+
+    for (const struct model_tensor *t = m->tensors + first; t < m->tensors + first + n; t++)
+        json_array_append_new(tensors, json_pack("{s:s, s:o, s:b}", "name", t->name, "shape",
+                                                 json_sizes(t->shape, (size_t)t->n_dims), "is_state",
+                                                 (int)t->is_statistic));
+    return tensors;
+}
+
 static json_t *layer_json(const struct model_spec *m, int i)
 {
     const struct layer_spec *l = &m->layers[i];
-    json_t *tensors = json_array();
-    char in[48], out[48], name[TENSOR_NAME];
+    char in[48], out[48];
 
-    for (int k = 0; k < l->n_tensors; k++) {
-        const struct tensor_spec *t = &l->tensors[k];
-
-        weights_name(name, m, i, k);
-        json_array_append_new(tensors, json_pack("{s:s, s:o, s:b}", "name", name, "shape",
-                                                 json_sizes(t->shape, (size_t)t->n_dims), "is_state",
-                                                 (int)t->is_state));
-    }
     return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o}", "layer", i, "kind", layer_kind_name(l->kind), "in",
                      shape_text(in, &l->in), "out", shape_text(out, &l->out), "n_params",
-                     (json_int_t)count_params(l), "tensors", tensors);
+                     (json_int_t)count_params(l), "tensors",
+                     model_tensors_json(m, l->first_tensor, l->n_tensors));
 }
 
 json_t *verb_model_layers(const struct model_spec *m)
@@ -148,12 +169,16 @@ static json_t *model_json(const struct model_spec *m)
 {
     char in[48];
 
+    if (m->has_trainer)
+        return json_pack("{s:s, s:b, s:I, s:I, s:o}", "name", m->name, "trainer", 1, "n_params",
+                         (json_int_t)m->n_params, "n_trained", (json_int_t)m->n_trained, "tensors",
+                         model_tensors_json(m, 0, m->n_tensors));
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "name", m->name, "input", shape_text(in, &m->in),
                      "loss", loss_kind_name(m->loss), "n_params", (json_int_t)m->n_params, "n_trained",
                      (json_int_t)m->n_trained, "layers", verb_model_layers(m));
 }
 
-/* Reads a model's document, by its name or path. The caller frees *m. */
+/* Reads a model's document, by its name or path. */
 static int read_document(struct model_spec **m, const char *name, struct err *e)
 {
     char exe_dir[PATH_MAX], path[PATH_MAX];
@@ -173,21 +198,23 @@ static int list_one(const struct options *o, const char *name, json_t *list, str
                     struct err *e)
 {
     struct model_spec *m;
+    const char *input, *loss;
     char in[48];
 
     if (read_document(&m, name, e) < 0)
         return e->code;
-    shape_text(in, &m->in);
+    input = m->has_trainer ? NULL : shape_text(in, &m->in);
+    loss = m->has_trainer ? NULL : loss_kind_name(m->loss);
     if (o->json)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:i, s:I}", "name", name, "input", in, "loss",
-                                              loss_kind_name(m->loss), "n_layers", m->n_layers, "n_params",
-                                              (json_int_t)m->n_params));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s?, s:s?, s:i, s:I}", "name", name, "input", input, "loss",
+                                        loss, "n_layers", m->n_layers, "n_params", (json_int_t)m->n_params));
     text_table_cell(t, "%s", name);
-    text_table_cell(t, "%s", in);
-    text_table_cell(t, "%s", loss_kind_name(m->loss));
+    text_table_cell(t, "%s", input ? input : "-");
+    text_table_cell(t, "%s", loss ? loss : "-");
     text_table_cell(t, "%d", m->n_layers);
     text_table_cell(t, "%zu", m->n_params);
-    free(m);
+    model_spec_free(m);
     return 0;
 }
 
@@ -233,7 +260,7 @@ static int inspect_document(const struct options *o, const char *name, struct er
         stdout_json(true, model_json(m), NULL, NULL);
     else
         verb_model_print(m);
-    free(m);
+    model_spec_free(m);
     return 0;
 }
 
@@ -350,8 +377,7 @@ static json_t *file_json(const struct tensor_file *f)
                   json_object_get((const json_t *)f->header, "__metadata__"), "tensors", tensors_json(f),
                   "n_values", (json_int_t)n, "is_of_arch", (int)is_of_arch, "not_of_arch",
                   is_of_arch ? NULL : why.text, "model", is_of_arch ? m->name : NULL);
-    if (is_of_arch)
-        free(m);
+    model_spec_free(m);
     return o;
 }
 
@@ -388,7 +414,7 @@ static int convert_file(const struct options *o, const char *path, const struct 
     if (verb_model_of_weights(&m, f, e) < 0)
         return err_at(e, "%s", path);
     rc = onnx_write(o->output, m, f, weights_prefix(f), e);
-    free(m);
+    model_spec_free(m);
     return rc;
 }
 

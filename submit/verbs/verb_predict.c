@@ -108,6 +108,12 @@ static int open_model(struct predict *p, struct err *e)
         return e->code;
     if (verb_model_of_weights(&p->spec, &p->file, e) < 0)
         return err_at(e, "%s", p->path);
+    if (p->spec->has_trainer) {
+        err_set(e, ERR_CONFIG, "%s: its model is computed by %s, a training program, and not by psgd",
+                p->path, p->spec->name);
+        return err_hint(
+            e, "Load it there: in Python psgd.load_model() returns its tensors, by the program's names.");
+    }
     rc = preprocessing_of_file(&p->record, &p->file, e);
     p->has_record = rc > 0;
     return rc < 0 ? err_at(e, "%s", p->path) : 0;
@@ -312,7 +318,7 @@ int verb_predict(const struct options *o, struct err *e)
         temp_close(&p->folder);
     dataset_clear(&p->data);
     preprocessing_clear(&p->record);
-    free(p->spec);
+    model_spec_free(p->spec);
     tensor_file_close(&p->file);
     free(p);
     return rc;

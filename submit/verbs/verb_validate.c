@@ -62,13 +62,14 @@ static json_t *nodes_json(const struct shard_view *shards, int n, int n_classes)
 static void print_json(const struct submission *s, const struct shard_view *shards, int n_classes)
 {
     const struct settings *set = &s->settings;
-    json_t *o = json_pack("{s:s, s:O, s:O, s:O, s:o, s:s, s:I, s:I, s:o, s:o}", "name", set->name, "codec",
+    const char *loss = s->model_spec.has_trainer ? NULL : loss_kind_name(s->model_spec.loss);
+    json_t *o = json_pack("{s:s, s:O, s:O, s:O, s:o, s:s?, s:I, s:I, s:o, s:o}", "name", set->name, "codec",
                           json_object_get(s->facts, "codec"), "model", json_object_get(s->facts, "model"),
                           "data", json_object_get(s->facts, "data"), "layers",
-                          verb_model_layers(&s->model_spec), "loss", loss_kind_name(s->model_spec.loss),
-                          "n_steps", (json_int_t)settings_steps(set), "test_bytes", (json_int_t)s->test.len,
-                          "settings", json_loadb(s->settings_blob.bytes, s->settings_blob.len, 0, NULL),
-                          "nodes", nodes_json(shards, set->node_count, n_classes));
+                          verb_model_layers(&s->model_spec), "loss", loss, "n_steps",
+                          (json_int_t)settings_steps(set), "test_bytes", (json_int_t)s->test.len, "settings",
+                          json_loadb(s->settings_blob.bytes, s->settings_blob.len, 0, NULL), "nodes",
+                          nodes_json(shards, set->node_count, n_classes));
 
     stdout_json(true, o, NULL, NULL);
 }

@@ -102,10 +102,11 @@ int verb_simulate_check(const struct options *o, struct err *e);
 /* Joins an agent by an invitation; "-": the line on standard input; NULL is refused. */
 int verb_join_by(const char *invitation, struct err *e);
 
-/* *out: the model of a file of weights or of a checkpoint, from its metadata; the caller frees it.
+/* *out: the model of a file of weights or of a checkpoint, from its metadata; model_spec_free() frees it.
  * ERR_CONFIG: the file has no model's document, or its tensors are not the parameters of that model. */
 int verb_model_of_weights(struct model_spec **out, const struct tensor_file *f, struct err *e);
-/* Prints name, input and loss on stdout, a row per layer, and the number of parameters. */
+/* Prints name, input and loss on stdout, a row per layer, and the number of parameters. Of a training
+ * program's model: a row per tensor. */
 void verb_model_print(const struct model_spec *m);
 /* An array of the layers: index, kind, shapes in and out, parameters, tensors. The caller owns it. */
 json_t *verb_model_layers(const struct model_spec *m);

@@ -44,6 +44,7 @@ static inline void check_open(struct check *c, const char *input, const char *la
 static inline void check_close(struct check *c)
 {
     net_free(c->net);
+    model_spec_clear(&c->spec);
     free(c->x);
     free(c->labels);
 }

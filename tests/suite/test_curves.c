@@ -75,6 +75,7 @@ static struct net *net_of(const struct tensor_file *f)
     assert_ok(json_parse(&doc, text, strlen(text), "model", &e));
     assert_ok(model_spec_parse(&spec, doc, &e));
     assert_ok(net_new(&net, &spec, BATCH, &e));
+    model_spec_clear(&spec);
     json_decref(doc);
     return net;
 }

@@ -39,6 +39,7 @@ static int n_wrong; /* failures of the current test; each is printed */
 static void problem_clear(struct problem *p)
 {
     net_free(p->net);
+    model_spec_clear(&p->spec);
     free((void *)(uintptr_t)p->batch.x);
     free((void *)(uintptr_t)p->batch.truth.labels);
     free((void *)(uintptr_t)p->batch.truth.targets);

@@ -296,6 +296,7 @@ TEST(the_bundled_models_match_their_names)
         assert_int_equal(model_spec_vocab(&m), models[i].vocab);
         assert_ok(net_new(&net, &m, 2, &e));
         net_free(net);
+        model_spec_clear(&m);
     }
 }
 

@@ -35,6 +35,7 @@ static struct net *make_placed(const char *layers, int n_servers)
     if (n_servers > 0)
         assert_ok(placement_lay_out(&ranges, PLACEMENT_ROUND_ROBIN, &spec, n_servers, &e));
     assert_ok(net_new(&net, &spec, MAX_BATCH, &e));
+    model_spec_clear(&spec);
     free(ranges);
     json_decref(doc);
     return net;
@@ -144,19 +145,18 @@ TEST(a_network_too_large_for_the_machine_is_refused_with_its_size)
     static const char text[] =
         "{\"version\": 1, \"name\": \"wide\", \"input\": [28, 28, 1], \"layers\": [{\"kind\": \"conv2d\", "
         "\"filters\": 20000, \"kernel\": 1}], \"loss\": \"softmax_cross_entropy\"}";
-    struct model_spec *spec = malloc(sizeof *spec);
+    struct model_spec *spec;
     struct net *net;
     json_t *doc;
     struct err e;
 
-    assert_non_null(spec);
     assert_ok(json_parse(&doc, text, strlen(text), "model", &e));
-    assert_ok(model_spec_parse(spec, doc, &e));
+    assert_ok(model_spec_new(&spec, doc, &e));
     assert_true(net_bytes(spec, 1) < 1e9 && net_bytes(spec, 1000000) > 1e14);
     assert_int_equal(net_new(&net, spec, 1000000, &e), ERR_NOMEM);
     assert_error_has("model \"wide\" takes 1.88e+05 GB for batches of 1000000, there are");
     json_decref(doc);
-    free(spec);
+    model_spec_free(spec);
 }
 
 TEST(the_input_is_not_modified)
@@ -334,6 +334,56 @@ TEST(tensors_have_names_and_shapes_and_cover_the_parameters)
     }
     assert_int_equal(at - net_params(net), net_n_params(net));
     net_free(net);
+}
+
+/* Tensor by tensor as the spec places them: W, scale and V are trained, bn.mean and n are statistics. */
+TEST(a_training_programs_model_has_vectors_and_views_but_no_layers)
+{
+    static const char text[] =
+        "{\"version\": 1, \"name\": \"train.py\", \"trainer\": true, \"tensors\": ["
+        "{\"name\": \"W\", \"shape\": [2, 3]}, {\"name\": \"bn.mean\", \"shape\": [3], \"statistic\": true}, "
+        "{\"name\": \"scale\", \"shape\": []}, {\"name\": \"V\", \"shape\": [4]}, "
+        "{\"name\": \"n\", \"shape\": [], \"statistic\": true}]}";
+    static const size_t offsets[2][5] = {{0, 11, 6, 7, 14}, {0, 11, 10, 6, 14}};
+    static const char *const names[] = {"W", "bn.mean", "scale", "V", "n"};
+    const struct tensor_view *t;
+    struct model_spec spec;
+    size_t *ranges = NULL;
+    json_t *doc;
+    struct err e;
+
+    assert_ok(json_parse(&doc, text, strlen(text), "model", &e));
+    assert_ok(model_spec_parse(&spec, doc, &e));
+    json_decref(doc);
+    for (int placed = 0; placed < 2; placed++) {
+        float grads[15] = {0}, params[15];
+        struct net *net;
+
+        if (placed)
+            assert_ok(placement_lay_out(&ranges, PLACEMENT_ROUND_ROBIN, &spec, 2, &e));
+        assert_ok(net_new(&net, &spec, 1, &e));
+        net_init(net, 1);
+        assert_int_equal(net_n_params(net), 15);
+        assert_int_equal(net_n_trained(net), 11);
+        for (int i = 0; i < 15; i++)
+            assert_true(net_params(net)[i] == 0 && net_grads(net)[i] == 0);
+        for (int i = 0; i < 4; i++)
+            assert_true(net_momentum(net)[i] == 1);
+        net_use_grads(net, grads);
+        net_use_params(net, params);
+        assert_ptr_equal(net_grads(net), grads);
+        assert_int_equal(net_tensors(net, &t), 5);
+        for (size_t i = 0; i < 5; i++) {
+            assert_string_equal(t[i].name, names[i]);
+            assert_ptr_equal(t[i].data, params + offsets[placed][i]);
+            assert_int_equal(net_tensor_offset(net, i), offsets[placed][i]);
+        }
+        assert_int_equal(t[2].n_dims, 0);
+        assert_int_equal(t[0].shape[1], 3);
+        net_free(net);
+    }
+    free(ranges);
+    model_spec_clear(&spec);
 }
 
 static void ready_is_trained(void *owner, size_t ready)
@@ -529,6 +579,7 @@ int main(void)
         cmocka_unit_test(huge_logits_do_not_overflow_or_count_as_right_by_accident),
         cmocka_unit_test(a_nan_is_visible_in_the_loss),
         cmocka_unit_test(tensors_have_names_and_shapes_and_cover_the_parameters),
+        cmocka_unit_test(a_training_programs_model_has_vectors_and_views_but_no_layers),
         cmocka_unit_test(a_net_placed_by_tensors_has_the_same_weights_loss_and_gradient),
         cmocka_unit_test(initial_weights_are_glorot_and_depend_on_the_seed_only),
         cmocka_unit_test(the_layer_callback_gets_the_offset_from_which_the_gradient_is_complete),

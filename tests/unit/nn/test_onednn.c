@@ -157,6 +157,7 @@ static void convolve(void)
     assert_ok(model_spec_parse(&spec, doc, &e));
     json_decref(doc);
     assert_ok(net_new(&net, &spec, N_OF(labels), &e));
+    model_spec_clear(&spec);
     rng_init(&r, 1, 2, 3);
     x = unit_normals(N_OF(labels) * 32 * 32 * 3, &r);
     net_train(net, &(struct net_batch){.x = x, .truth = {.labels = labels}, .n = N_OF(labels)}, &score);

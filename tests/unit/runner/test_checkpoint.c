@@ -92,7 +92,7 @@ static void open_node(struct fixture *f, const char *arch)
     json_t *doc;
     struct err e;
 
-    *f = (struct fixture){.arch = arch, .spec = malloc(sizeof *f->spec)};
+    *f = (struct fixture){.arch = arch};
     settings_default(&f->set);
     strcpy(f->set.server_codec, f->set.codec);
     f->set.node_count = 2;
@@ -100,7 +100,7 @@ static void open_node(struct fixture *f, const char *arch)
     f->set.steps_per_epoch = 10;
     assert_ok(blocks_init(&f->blocks, BLOCKS_IID, 2, 1, &e));
     assert_ok(json_parse(&doc, arch, strlen(arch), "arch", &e));
-    assert_ok(model_spec_parse(f->spec, doc, &e));
+    assert_ok(model_spec_new(&f->spec, doc, &e));
     json_decref(doc);
     f->c = (struct checkpoint){.set = &f->set, .job = "j-abcdef", .arch = arch, .codec_sha256 = "00c0dec1"};
     assert_ok(net_new(&f->c.net, f->spec, 2, &e));
@@ -116,7 +116,7 @@ static void close_node(struct fixture *f)
     optimizer_free(f->c.optimizer);
     net_free(f->c.net);
     blocks_clear(&f->blocks);
-    free(f->spec);
+    model_spec_free(f->spec);
 }
 
 /* Two epochs later, as far as is visible from outside. */
@@ -237,6 +237,40 @@ TEST(a_restored_node_saves_the_same_bytes)
     assert_memory_equal(first, second, len);
     free(first);
     free(second);
+    close_node(&a);
+    close_node(&b);
+}
+
+/* Its longest name has 127 characters, before which the file writes "model/". */
+TEST(a_node_of_a_training_program_is_restored_by_the_names_of_its_tensors)
+{
+    static const char program[] =
+        "{\"version\": 1, \"name\": \"train.py\", \"trainer\": true, \"tensors\": [{\"name\": "
+        "\"head.weight\", "
+        "\"shape\": [2, 5]}, {\"name\": \"bn.mean\", \"shape\": [3], \"statistic\": true}, {\"name\": "
+        "\"scale\", "
+        "\"shape\": []}, {\"name\": "
+        "\"0123456789.0123456789.0123456789.0123456789.0123456789.0123456789.01234567"
+        "89.0123456789.0123456789.0123456789.0123456789.01234A\", \"shape\": [2]}, {\"name\": "
+        "\"0123456789.012345"
+        "6789.0123456789.0123456789.0123456789.0123456789.0123456789.0123456789.0123456789.0123456789."
+        "0123456789"
+        ".01234B\", \"shape\": [2]}]}";
+    struct fixture a, b;
+    char *bytes;
+    size_t len;
+    struct err e;
+
+    open_node(&a, program);
+    assert_int_equal(strlen(a.spec->tensors[3].name), MODEL_TENSOR_NAME - 1);
+    for (size_t i = 0; i < net_n_params(a.c.net); i++)
+        net_params(a.c.net)[i] = (float)i - 7;
+    work(&a);
+    bytes = bytes_of(&len, &a);
+    open_node(&b, program);
+    assert_ok(restore(&b, bytes, len, &e));
+    assert_memory_equal(net_params(a.c.net), net_params(b.c.net), net_n_params(a.c.net) * sizeof(float));
+    free(bytes);
     close_node(&a);
     close_node(&b);
 }
@@ -508,6 +542,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_is_restored_bit_for_bit),
         cmocka_unit_test(a_restored_node_saves_the_same_bytes),
+        cmocka_unit_test(a_node_of_a_training_program_is_restored_by_the_names_of_its_tensors),
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(a_flipped_bit_is_refused_or_harmless),
         cmocka_unit_test(a_checkpoint_of_another_node_is_refused),

@@ -48,6 +48,7 @@ TEST(layer_widths_are_propagated_and_parameters_counted)
     assert_int_equal(m.layers[1].n_out, 128);
     assert_int_equal(m.layers[2].n_in, 128);
     assert_int_equal(m.n_params, 784 * 128 + 128 + 128 * 10 + 10);
+    model_spec_clear(&m);
 }
 
 TEST(weights_default_to_glorot)
@@ -59,6 +60,166 @@ TEST(weights_default_to_glorot)
         &m, MODEL("[2]", "[" DENSE(3) ", {\"kind\": \"dense\", \"units\": 2, \"init\": \"zeros\"}]"), &e));
     assert_int_equal(m.layers[0].tensors[0].init, INIT_GLOROT_UNIFORM);
     assert_int_equal(m.layers[1].tensors[0].init, INIT_ZEROS);
+    model_spec_clear(&m);
+}
+
+/* "NAME (DIM, ...)xN@OFFSET" */
+static void assert_tensor(const struct model_tensor *t, const char *expected)
+{
+    char text[200];
+    int n = snprintf(text, sizeof text, "%s (", t->name);
+
+    for (int i = 0; i < t->n_dims; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s%zu", i ? ", " : "", t->shape[i]);
+    snprintf(text + n, sizeof text - (size_t)n, ")x%zu@%zu%s", t->n, t->offset,
+             t->is_statistic ? " statistic" : "");
+    assert_string_equal(text, expected);
+}
+
+TEST(the_tensors_of_layers_are_listed_layer_by_layer_with_statistics_behind_all_others)
+{
+    struct model_spec m;
+    struct err e;
+
+    assert_ok(parse(
+        &m, MODEL("[2]", "[" DENSE(3) ", {\"kind\": \"tanh\"}, {\"kind\": \"batch_norm\"}, " DENSE(2) "]"),
+        &e));
+    assert_false(m.has_trainer);
+    assert_int_equal(m.n_tensors, 8);
+    assert_tensor(&m.tensors[0], "layer0.dense.weight (2, 3)x6@0");
+    assert_tensor(&m.tensors[1], "layer0.dense.bias (3)x3@6");
+    assert_tensor(&m.tensors[2], "layer2.batch_norm.gain (3)x3@9");
+    assert_tensor(&m.tensors[4], "layer2.batch_norm.running_mean (3)x3@23 statistic");
+    assert_tensor(&m.tensors[5], "layer2.batch_norm.running_var (3)x3@26 statistic");
+    assert_ptr_equal(model_spec_tensor(&m, 3, 1), &m.tensors[7]);
+    assert_tensor(&m.tensors[7], "layer3.dense.bias (2)x2@21");
+    model_spec_clear(&m);
+    assert_null(m.tensors);
+    model_spec_clear(&m);
+}
+
+#define PROGRAM(tensors)                                                                                     \
+    "{\"version\": 1, \"name\": \"train.py\", \"trainer\": true, \"tensors\": " tensors "}"
+
+TEST(a_training_programs_model_has_its_tensors_and_nothing_else)
+{
+    struct model_spec *m;
+    json_t *doc;
+    struct err e;
+
+    doc = json_loads(PROGRAM("[{\"name\": \"encoder.layers.0.attn.in_proj_weight\", \"shape\": [6, 2]}, "
+                             "{\"name\": \"bn.running_mean\", \"shape\": [2], \"statistic\": true}, "
+                             "{\"name\": \"scale\", \"shape\": []}, "
+                             "{\"name\": \"c\", \"shape\": [1, 2, 1, 2, 1, 1, 1, 3], \"statistic\": false}]"),
+                     0, NULL);
+    assert_ok(model_spec_new(&m, doc, &e));
+    json_decref(doc);
+    assert_true(m->has_trainer);
+    assert_string_equal(m->name, "train.py");
+    assert_int_equal(m->n_layers, 0);
+    assert_int_equal(m->n_in, 0);
+    assert_int_equal(m->n_out, 0);
+    assert_int_equal(model_spec_vocab(m), 0);
+    assert_int_equal(m->n_trained, 12 + 1 + 12);
+    assert_int_equal(m->n_params, 27);
+    assert_int_equal(m->n_tensors, 4);
+    assert_tensor(&m->tensors[0], "encoder.layers.0.attn.in_proj_weight (6, 2)x12@0");
+    assert_tensor(&m->tensors[1], "bn.running_mean (2)x2@25 statistic");
+    assert_tensor(&m->tensors[2], "scale ()x1@12");
+    assert_tensor(&m->tensors[3], "c (1, 2, 1, 2, 1, 1, 1, 3)x12@13");
+    model_spec_free(m);
+    model_spec_free(NULL);
+}
+
+#define LONG_NAME                                                                                            \
+    "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789"   \
+    "012345678901234567890123456"
+
+TEST(an_invalid_model_of_a_training_program_is_refused_with_its_path)
+{
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"{\"trainer\": true}", "/version: missing"},
+        {"{\"version\": 1, \"trainer\": true}", "/name: missing"},
+        {"{\"version\": 1, \"name\": \"a\\u001b[2J\", \"trainer\": true}",
+         "/name: contains a control character"},
+        {"{\"version\": 1, \"name\": \"t\", \"trainer\": true}", "/tensors: missing"},
+        {"{\"version\": 1, \"name\": \"t\", \"trainer\": false, \"tensors\": []}", "/trainer: not true"},
+        {"{\"version\": 1, \"name\": \"t\", \"trainer\": true, \"tensors\": [], \"layers\": []}",
+         "/layers: unknown key"},
+        {PROGRAM("{}"), "/tensors: not an array"},
+        {PROGRAM("[]"), "/tensors: 0 tensors, expected 1 to 4096"},
+        {PROGRAM("[3]"), "/tensors/0: not an object"},
+        {PROGRAM("[{\"shape\": [1]}]"), "/tensors/0/name: missing"},
+        {PROGRAM("[{\"name\": \"\", \"shape\": [1]}]"), "/tensors/0/name: empty"},
+        {PROGRAM("[{\"name\": \"a\\nb\", \"shape\": [1]}]"), "/tensors/0/name: contains a control character"},
+        {PROGRAM("[{\"name\": \"" LONG_NAME "7\", \"shape\": [1]}]"),
+         "/tensors/0/name: longer than 127 characters"},
+        {PROGRAM("[{\"name\": \"__metadata__\", \"shape\": [1]}]"),
+         "/tensors/0/name: \"__metadata__\" is no tensor's name"},
+        {PROGRAM("[{\"name\": \"w\"}]"), "/tensors/0/shape: missing"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": 3}]"), "/tensors/0/shape: not an array"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [1, 1, 1, 1, 1, 1, 1, 1, 1]}]"),
+         "/tensors/0/shape: 9 dimensions, at most 8"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [2, 0]}]"), "/tensors/0/shape/1: not an integer from 1 to"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [-1]}]"), "/tensors/0/shape/0: not an integer from 1 to"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [2.0]}]"), "/tensors/0/shape/0: not an integer from 1 to"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [1073741825]}]"),
+         "/tensors/0/shape/0: not an integer from 1 to 1073741824"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [1073741824, 1073741824, 1073741824]}]"),
+         "/tensors/0: \"w\" has more than 1073741824 values"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [1073741824]}, {\"name\": \"b\", \"shape\": []}]"),
+         "/tensors/1: 1073741825 parameters up to here, at most 1073741824"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [2], \"statistic\": 1}]"),
+         "/tensors/0/statistic: neither true nor false"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [2], \"state\": true}]"), "/tensors/0/state: unknown key"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [2]}, {\"name\": \"v\", \"shape\": [2]}, "
+                 "{\"name\": \"w\", \"shape\": [2]}]"),
+         "/tensors/2/name: \"w\" is the name of an earlier tensor, too"},
+        {PROGRAM("[{\"name\": \"m\", \"shape\": [2], \"statistic\": true}]"),
+         "/tensors: all are statistics, so there is nothing to train"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct model_spec m;
+        struct err e;
+
+        assert_int_equal(parse(&m, cases[i].text, &e), ERR_CONFIG);
+        assert_error_has(cases[i].expected);
+        assert_null(m.tensors);
+    }
+}
+
+/* Names of which each character is escaped, and shapes of eight dimensions. */
+TEST(the_longest_document_of_a_training_program_fits_its_maximum)
+{
+    json_t *doc = json_pack("{s:i, s:s, s:b, s:[]}", "version", 1, "name", "train.py", "trainer", 1,
+                            "tensors");
+    json_t *tensors = json_object_get(doc, "tensors");
+    char name[MODEL_TENSOR_NAME], *text;
+    struct model_spec m;
+    struct err e;
+
+    memset(name, '"', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    for (int i = 0; i < MODEL_TENSORS_MAX; i++) {
+        for (int bit = 0; bit < 12; bit++)
+            name[bit] = i >> bit & 1 ? '\\' : '"';
+        json_array_append_new(tensors, json_pack("{s:s, s:[iiiiiiii], s:b}", "name", name, "shape", 1, 1, 1,
+                                                 1, 1, 1, 1, 262144, "statistic", i > 0));
+    }
+    text = json_dump(doc, JSON_COMPACT);
+    assert_in_range(strlen(text), 1, MODEL_DOCUMENT_MAX);
+    assert_ok(parse(&m, text, &e));
+    assert_int_equal(m.n_params, MODEL_PARAMS_MAX);
+    assert_int_equal(m.n_tensors, MODEL_TENSORS_MAX);
+    model_spec_clear(&m);
+    json_array_append_new(tensors, json_pack("{s:s, s:[]}", "name", "one", "shape"));
+    assert_int_equal(model_spec_parse(&m, doc, &e), ERR_CONFIG);
+    assert_error_has("/tensors: 4097 tensors, expected 1 to 4096");
+    free(text);
+    json_decref(doc);
 }
 
 TEST(errors_are_reported_with_their_path)
@@ -148,6 +309,7 @@ TEST(a_model_must_match_the_data)
     assert_error_has("takes 784 values per sample, the data set has 3072");
     assert_int_equal(fits(&m, 784, 100, &e), ERR_CONFIG);
     assert_error_has("ends with 10 outputs, the data set has 100 classes");
+    model_spec_clear(&m);
 }
 
 static void read_bundled(struct model_spec *m, const char *name)
@@ -184,6 +346,7 @@ TEST(the_bundled_models_match_their_names)
         read_bundled(&m, models[i].name);
         assert_int_equal(m.n_params, models[i].n_params);
         assert_ok(fits(&m, 784, 10, &e));
+        model_spec_clear(&m);
     }
 }
 
@@ -220,6 +383,7 @@ TEST(alexnet_has_the_images_and_the_parameters_of_its_paper)
     assert_int_equal(n_params, 62378344);
     assert_int_equal(m.n_params, n_params);
     assert_int_equal(m.n_in, 227 * 227 * 3);
+    model_spec_clear(&m);
 }
 
 /* Takes the model out of the hint, as a user would. */
@@ -237,6 +401,7 @@ static void assert_hint_fits(const struct dataset *d)
     *last = '\0';
     assert_ok(parse(&m, first + 1, &e));
     assert_ok(data_fits_model(&m, d, &e));
+    model_spec_clear(&m);
 }
 
 TEST(the_model_of_the_hint_fits_the_data)
@@ -263,6 +428,10 @@ int main(void)
         cmocka_unit_test(the_model_of_the_hint_fits_the_data),
         cmocka_unit_test(layer_widths_are_propagated_and_parameters_counted),
         cmocka_unit_test(weights_default_to_glorot),
+        cmocka_unit_test(the_tensors_of_layers_are_listed_layer_by_layer_with_statistics_behind_all_others),
+        cmocka_unit_test(a_training_programs_model_has_its_tensors_and_nothing_else),
+        cmocka_unit_test(an_invalid_model_of_a_training_program_is_refused_with_its_path),
+        cmocka_unit_test(the_longest_document_of_a_training_program_fits_its_maximum),
         cmocka_unit_test(errors_are_reported_with_their_path),
         cmocka_unit_test(a_wrong_loss_width_and_control_characters_are_refused),
         cmocka_unit_test(too_many_layers_are_refused),

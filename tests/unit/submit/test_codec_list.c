@@ -24,11 +24,14 @@ static int read_list(struct codec_list *l, const char *text)
     const char *build = getenv("BUILD");
     struct model_spec m;
     char path[512];
+    int rc;
 
     snprintf(path, sizeof path, "%s/codecs", build ? build : "build");
     setenv("PSGD_CODEC_PATH", path, 1);
     parse_model(&m);
-    return codec_list_read(l, text, &m, &e);
+    rc = codec_list_read(l, text, &m, &e);
+    model_spec_clear(&m);
+    return rc;
 }
 
 TEST(a_comma_between_parameters_makes_no_list)
@@ -78,6 +81,41 @@ TEST(a_list_of_codecs_is_a_rule_and_a_chain_for_each_layer)
     }
 }
 
+static int read_list_of_program(struct codec_list *l, const char *text)
+{
+    static const char program[] =
+        "{\"version\": 1, \"name\": \"train.py\", \"trainer\": true, \"tensors\": [{\"name\": "
+        "\"encoder.layers.0.weight\", \"shape\": [2]}, {\"name\": \"head.bias\", \"shape\": [2]}]}";
+    struct model_spec m;
+    json_t *doc;
+    int rc;
+
+    assert_ok(json_parse(&doc, program, strlen(program), "model", &e));
+    assert_ok(model_spec_parse(&m, doc, &e));
+    json_decref(doc);
+    rc = codec_list_read(l, text, &m, &e);
+    model_spec_clear(&m);
+    return rc;
+}
+
+TEST(a_list_for_a_training_program_names_its_tensors_or_the_modules_that_they_are_of)
+{
+    struct codec_list l;
+
+    assert_ok(read_list_of_program(&l, "{\"encoder.layers.0\": \"tern\", \"*\": \"plain\"}"));
+    assert_string_equal(l.compress, "encoder.layers.0=tern;*=none");
+    assert_int_equal(json_object_size(l.entries), 2);
+    assert_string_equal(json_string_value(json_object_get(l.entries, "encoder.layers.0")), "tern");
+    codec_list_clear(&l);
+    assert_int_equal(read_list_of_program(&l, "plain,tern"), ERR_CONFIG);
+    assert_error_has("--codec: train.py has tensors and no layers, so a list must have names");
+    assert_int_equal(read_list_of_program(&l, "{\"encoder.layers\": \"plain\"}"), ERR_CONFIG);
+    assert_error_has("the list has no entry for head.bias, and none for *");
+    assert_int_equal(read_list_of_program(&l, "{\"decoder\": \"plain\", \"*\": \"plain\"}"), ERR_CONFIG);
+    assert_error_has("model \"train.py\" has no layer or tensor \"decoder\" with parameters");
+    assert_string_equal(e.hint, "Its tensors have their names in the program, as encoder.layers.0.weight.");
+}
+
 TEST(an_invalid_list_of_codecs_is_refused_with_the_layer)
 {
     static const struct {
@@ -113,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_comma_between_parameters_makes_no_list),
         cmocka_unit_test(a_list_of_codecs_is_a_rule_and_a_chain_for_each_layer),
+        cmocka_unit_test(a_list_for_a_training_program_names_its_tensors_or_the_modules_that_they_are_of),
         cmocka_unit_test(an_invalid_list_of_codecs_is_refused_with_the_layer),
     };
 

@@ -120,6 +120,7 @@ static int try_open(const char *path, const char *options, bool is_of_servers)
         &(struct open_check){.set = &set, .model = &model, .blocks = &blocks, .is_of_servers = is_of_servers},
         &e);
     blocks_clear(&blocks);
+    model_spec_clear(&model);
     json_decref(doc);
     return rc;
 }

@@ -324,6 +324,7 @@ static double train(const struct dataset *d, const char *path, int epochs)
     partition_clear(&p);
     optimizer_free(o);
     net_free(net);
+    model_spec_clear(&spec);
     json_decref(doc);
     return accuracy;
 }

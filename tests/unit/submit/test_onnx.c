@@ -151,7 +151,7 @@ static void write_io(const char *base, const struct model_spec *m, struct net *n
 
 static void write_case(const char *dir, const json_t *doc)
 {
-    struct model_spec *m = malloc(sizeof *m);
+    struct model_spec *m;
     const struct tensor_view *tensors;
     struct tensor_file f;
     size_t n_tensors;
@@ -160,7 +160,7 @@ static void write_case(const char *dir, const json_t *doc)
     char base[256], path[300];
     struct err e;
 
-    assert_ok(model_spec_parse(m, doc, &e));
+    assert_ok(model_spec_new(&m, doc, &e));
     assert_ok(net_new(&net, m, N_SAMPLES, &e));
     rng_init(&r, 5, 1, (uint64_t)m->n_params);
     fill_weights(net, &r);
@@ -175,7 +175,7 @@ static void write_case(const char *dir, const json_t *doc)
     assert_ok(onnx_write(path, m, &f, "", &e));
     tensor_file_close(&f);
     net_free(net);
-    free(m);
+    model_spec_free(m);
 }
 
 /* Runs the reference; its output goes to ours. Skips where its libraries are missing. */
@@ -226,6 +226,7 @@ TEST(every_bundled_model_of_up_to_4_million_parameters_matches_onnx)
         assert_ok(model_spec_parse(&m, doc, &e));
         if (m.n_params <= PARAMS_MAX)
             write_case(dir, doc);
+        model_spec_clear(&m);
         json_decref(doc);
     }
     globfree(&models);
