@@ -97,14 +97,24 @@ static bool open_standard_files(const char *run_dir)
            move_fd(log, STDERR_FILENO);
 }
 
+/* The hard limit remains the agent's, so that the runner's monitor can start a training program without the
+ * limits that are for codecs. The job process lowers it before it loads one (runner/sandbox/sandbox.c). */
+static bool lower_limit(int what, rlim_t most)
+{
+    struct rlimit l;
+
+    if (getrlimit((unsigned)what, &l) < 0)
+        return false;
+    l.rlim_cur = l.rlim_max < most ? l.rlim_max : most;
+    return setrlimit((unsigned)what, &l) == 0;
+}
+
 /* RLIMIT_DATA counts a process's private memory: its heap, its stacks, its private writable mappings.
  * Files mapped read-only do not count; for memory that nodes share, its monitor lowers the limit. A
  * sanitizer build has terabytes of private mappings from the start. */
 static bool limit_memory(uint64_t most)
 {
-    const struct rlimit data = {most, most};
-
-    return most == 0 || IS_SANITIZED || setrlimit(RLIMIT_DATA, &data) == 0;
+    return most == 0 || IS_SANITIZED || lower_limit(RLIMIT_DATA, most);
 }
 
 uint64_t runner_files(int n_nodes)
@@ -127,15 +137,11 @@ static void forget_signals(void)
 
 static bool take_limits(const struct runner_plan *plan)
 {
-    const struct rlimit no_core = {0, 0}, files = {plan->max_files, plan->max_files};
-    const struct rlimit file_size = {runner_max_file_bytes, runner_max_file_bytes};
-    const struct rlimit cpu = {plan->max_cpu_s, plan->max_cpu_s};
-
     return (!plan->processors || sched_setaffinity(0, sizeof *plan->processors, plan->processors) == 0) &&
-           setrlimit(RLIMIT_CORE, &no_core) == 0 && setrlimit(RLIMIT_NOFILE, &files) == 0 &&
-           setrlimit(RLIMIT_FSIZE, &file_size) == 0 &&
-           (plan->max_cpu_s == 0 || setrlimit(RLIMIT_CPU, &cpu) == 0) && limit_memory(plan->max_memory) &&
-           prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+           lower_limit(RLIMIT_CORE, 0) && lower_limit(RLIMIT_NOFILE, plan->max_files) &&
+           lower_limit(RLIMIT_FSIZE, runner_max_file_bytes) &&
+           (plan->max_cpu_s == 0 || lower_limit(RLIMIT_CPU, plan->max_cpu_s)) &&
+           limit_memory(plan->max_memory) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 }
 
 /* Closes all other descriptors of the agent; exec closes the gate. */

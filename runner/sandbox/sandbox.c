@@ -49,12 +49,22 @@ static int lower_limit(int what, rlim_t most)
     return setrlimit((unsigned)what, &l);
 }
 
-/* RLIMIT_NPROC counts all threads of a user, so it is set only for a user that has no other process. The
- * agent has set the limits of memory, file size, descriptors and processor time before it started this
- * process (agent/jobs/supervise.c). */
+/* Makes the limits final that the agent has set for this process (agent/jobs/supervise.c). */
+static bool keep_limits(void)
+{
+    static const int set[] = {RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CPU, RLIMIT_CORE};
+    struct rlimit l;
+
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        if (getrlimit((unsigned)set[i], &l) < 0 || lower_limit(set[i], l.rlim_cur) < 0)
+            return false;
+    return true;
+}
+
+/* RLIMIT_NPROC counts all threads of a user, so it is set only for a user that has no other process. */
 static int set_limits(bool has_own_user, struct err *e)
 {
-    if ((has_own_user && lower_limit(RLIMIT_NPROC, (rlim_t)sandbox_threads()) < 0) ||
+    if (!keep_limits() || (has_own_user && lower_limit(RLIMIT_NPROC, (rlim_t)sandbox_threads()) < 0) ||
         lower_limit(RLIMIT_MSGQUEUE, 0) < 0 || lower_limit(RLIMIT_MEMLOCK, 0) < 0)
         return err_errno(e, ERR_IO, "setrlimit");
     return 0;
