@@ -183,19 +183,26 @@ static bool has_hung(struct monitor_state *m, double now)
 }
 
 /* The agent uses the first end line only: not the one that the job process reports after SIGTERM. */
+static void end_reported(struct monitor_state *m, double now)
+{
+    kill(m->job, SIGTERM);
+    m->kill_at = now + LIMIT_GRACE_S;
+}
+
 static void check_limit(struct monitor_state *m, double now)
 {
     if (m->limit_at == 0 || now < m->limit_at + LIMIT_MARGIN_S || m->kill_at > 0)
         return;
     monitor_report(m, REASON_TIME_LIMIT, "the job's time limit is over");
-    kill(m->job, SIGTERM);
-    m->kill_at = now + LIMIT_GRACE_S;
+    end_reported(m, now);
 }
 
 /* Does what is due at `now`. Returns whether the node must be killed: its end is reported. */
 static bool check_time(struct monitor_state *m, double now)
 {
     check_limit(m, now);
+    if (monitor_trainer_check(m, now) && m->kill_at == 0)
+        end_reported(m, now);
     if (m->orphaned_at > 0 && now > m->orphaned_at + ORPHAN_GRACE_S)
         return true;
     if (m->kill_at > 0)
@@ -217,6 +224,7 @@ static double time_period(const struct monitor_state *m, double now)
         next = until(m->limit_at + LIMIT_MARGIN_S, now, next);
     if (m->orphaned_at > 0)
         next = until(m->orphaned_at + ORPHAN_GRACE_S, now, next);
+    next = until(monitor_trainer_due(m), now, next);
     return until(m->kill_at, now, next);
 }
 
@@ -230,25 +238,38 @@ static bool is_self(void *arg, pid_t child)
 
 /* The job process is stopped first, so that it starts no more processes and remains the parent of those that
  * it has started. It is the leader of the process group, unless a test has forked it. */
-static _Noreturn void kill_node(const struct monitor_state *m)
+static _Noreturn void kill_node(struct monitor_state *m)
 {
     kill(m->job, SIGSTOP);
     for (int i = 0; i < KILL_ROUNDS && process_kill_descendants(m->job, is_self, NULL) > 0; i++)
         continue;
+    monitor_trainer_kill(m);
     kill(m->job, SIGKILL);
     if (getpgrp() == m->job)
         kill(0, SIGKILL);
     _exit(0);
 }
 
-/* The second thread. It ends when the job process closes its socket, or with the process. */
+/* The second thread. When the job process has closed its socket, it has no more to do, but it must not end: the
+ * kernel would end the training program, which this thread has started. */
 static void *answer_requests(void *arg)
 {
     struct monitor_state *m = arg;
 
     monitor_answer(m);
     close(m->request_fd);
+    for (;;)
+        pause();
     return NULL;
+}
+
+/* Its waits with a limit are of clock_now. */
+static bool make_condition(pthread_cond_t *out)
+{
+    pthread_condattr_t how;
+
+    return pthread_condattr_init(&how) == 0 && pthread_condattr_setclock(&how, CLOCK_MONOTONIC) == 0 &&
+           pthread_cond_init(out, &how) == 0;
 }
 
 static bool start_answering(struct monitor_state *m)
@@ -261,11 +282,14 @@ static bool start_answering(struct monitor_state *m)
 
     pthread_mutex_init(&m->lock, NULL);
     m->answer_poll = epoll_create1(EPOLL_CLOEXEC);
-    return m->answer_poll >= 0 && pthread_attr_init(&small) == 0 &&
+    return m->answer_poll >= 0 && make_condition(&m->trainer_ended) && pthread_attr_init(&small) == 0 &&
            pthread_attr_setstacksize(&small, STACK) == 0 &&
            pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED) == 0 &&
            pthread_create(&thread, &small, answer_requests, m) == 0;
 }
+
+/* What the first thread waits for. */
+enum { WAIT_ORDERS, WAIT_RELAY, WAIT_JOB, WAIT_TRAINER, N_WAITS = WAIT_TRAINER + TRAINER_POLLS };
 
 /* The first thread: reads orders and checks limits. Returns when the job process has ended. */
 static void watch_node(struct monitor_state *m, int job_fd)
@@ -273,22 +297,25 @@ static void watch_node(struct monitor_state *m, int job_fd)
     pthread_mutex_lock(&m->lock);
     for (;;) {
         bool is_full = has_unsent_order(m);
-        struct pollfd p[] = {{.fd = is_full ? -1 : m->orders.fd, .events = POLLIN},
-                             {.fd = is_full ? m->relay_fd : -1, .events = POLLOUT},
-                             {.fd = job_fd, .events = POLLIN}};
+        struct pollfd p[N_WAITS] = {[WAIT_ORDERS] = {.fd = is_full ? -1 : m->orders.fd, .events = POLLIN},
+                                    [WAIT_RELAY] = {.fd = is_full ? m->relay_fd : -1, .events = POLLOUT},
+                                    [WAIT_JOB] = {.fd = job_fd, .events = POLLIN}};
         double now = clock_now(), wait_s = fmin(time_period(m, now), fmax(m->memory_at - now, 0));
         int rc;
 
+        monitor_trainer_poll(m, p + WAIT_TRAINER);
         pthread_mutex_unlock(&m->lock);
-        rc = poll(p, sizeof p / sizeof *p, (int)ceil(wait_s * 1e3));
+        rc = poll(p, N_WAITS, (int)ceil(wait_s * 1e3));
         if (rc < 0 && errno != EINTR)
             return;
         pthread_mutex_lock(&m->lock);
-        if (rc > 0 && p[2].revents)
+        if (rc > 0 && p[WAIT_JOB].revents)
             return;
-        if (rc > 0 && p[0].revents)
+        if (rc > 0 && p[WAIT_ORDERS].revents)
             read_orders(m);
         pass_orders(m);
+        if (rc > 0)
+            monitor_trainer_follow(m, p + WAIT_TRAINER, clock_now());
         if (check_time(m, clock_now()) || monitor_check_memory(m, clock_now()))
             kill_node(m);
     }
@@ -313,6 +340,7 @@ static _Noreturn void monitor_main(struct monitor_state *m)
     prctl(PR_SET_DUMPABLE, 0); /* no other process of this user reads its memory */
     if (job_fd >= 0 && getppid() == m->job && start_answering(m))
         watch_node(m, job_fd);
+    monitor_trainer_kill(m);
     _exit(0);
 }
 
@@ -333,6 +361,18 @@ static int open_ends(struct ends *f, struct err *e)
     return e->code;
 }
 
+/* The limit of a file's size is for the job process: memory that the monitor makes for it is a file, too, and
+ * counts against the limit of memory. */
+static void lift_file_size(void)
+{
+    struct rlimit l;
+
+    if (getrlimit(RLIMIT_FSIZE, &l) == 0) {
+        l.rlim_cur = l.rlim_max;
+        setrlimit(RLIMIT_FSIZE, &l);
+    }
+}
+
 static _Noreturn void become_monitor(const struct ends *f, int control_fd, int listen_fd,
                                      const struct report *r, const struct stopwatch *watch, pid_t job)
 {
@@ -345,6 +385,7 @@ static _Noreturn void become_monitor(const struct ends *f, int control_fd, int l
     close(listen_fd);
     m.memory_most = m.memory_left = getrlimit(RLIMIT_DATA, &data) == 0 ? data.rlim_cur : RLIM_INFINITY;
     m.status_fd = process_open_status(job);
+    lift_file_size();
     fcntl(m.relay_fd, F_SETFL, O_NONBLOCK);
     orders_open(&m.orders, control_fd);
     monitor_main(&m);

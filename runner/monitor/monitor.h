@@ -17,7 +17,10 @@
  *     swapped out, with the page tables, and ends a node that holds more than its limit. RLIMIT_DATA limits
  *     writable memory; most code reaches that limit first, and can report it, but a codec can evade it by
  *     making memory read-only after writing it;
- *   - threads: it ends the node that has more than a user's limit (sandbox/sandbox.h).
+ *   - threads: it ends the node that has more than a user's limit (sandbox/sandbox.h);
+ *   - the job's training program (shared/trainer/), which the sandbox would not let the job process start: it
+ *     unpacks it into a folder beside the node's, which the job process cannot open, and is its parent. It
+ *     copies its output to the node's log, and ends it, with all that it has started, before the node ends.
  *
  * The job process may be hostile once it has loaded the codec. Its requests (monitor_wire.h) are records
  * of one fixed size; after an invalid request the monitor answers no more. The monitor reads two numbers that
@@ -26,9 +29,12 @@
  *
  * Time is CLOCK_MONOTONIC, which stops while the machine is suspended, as training does.
  *
- * Its private memory is what it has written since the fork: about 200 KiB. */
+ * Its private memory is what it has written since the fork: about 200 KiB, and 50 KiB for a training program. */
 #ifndef PSGD_MONITOR_H
 #define PSGD_MONITOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "runner/base/stopwatch.h"
 #include "runner/lines/report.h"
@@ -61,6 +67,24 @@ struct shm_source monitor_source(struct monitor *m);
  * own, and computing has no limit. Time in which the job process is stopped, as by SIGSTOP, does not count.
  * ERR_LOST: the monitor has ended. */
 int monitor_watch(struct monitor *m, bool is_executor, const char *name, double limit_s, struct err *e);
+
+/* Starts the job's training program, ../packages/trainer.safetensors; once, before the codec is loaded. *fd:
+ * psgd's end of the socket of trainer_wire.h. *memory_fd: a file of `memory_bytes`, whole pages of zeros, in
+ * memory, sealed against other sizes and further seals; it counts as the node's memory. The caller closes both.
+ * From now on the end of the program ends the node, with the reason TrainerFailed: the monitor reports that
+ * itself, and sends SIGTERM, unless this process asks soon why the program has ended. ERR_TRAINER: the package
+ * is not valid, or the program cannot be run. ERR_NOMEM, ERR_NOSPACE, ERR_IO, ERR_LOST. */
+int monitor_start_trainer(struct monitor *m, uint64_t memory_bytes, int *fd, int *memory_fd, struct err *e);
+/* After the end of file of its socket: ERR_TRAINER, with a message that says how the program has ended, and the
+ * last line of its stderr, or that it still runs. This process then reports the node's end, within 5 s. Waits
+ * for a second at most. ERR_LOST. */
+int monitor_explain_trainer(struct monitor *m, struct err *e);
+/* Call it before STOP is sent, and after FAILED has been received: from now on the program may end. */
+int monitor_release_trainer(struct monitor *m, struct err *e);
+/* After its socket is closed: waits until the program has ended, with all processes that it has started. After
+ * grace_s they get SIGTERM, after as long again SIGKILL; at most 600 s each. A program that has not ended when
+ * this process does is killed at once. No effect without a program. */
+int monitor_end_trainer(struct monitor *m, double grace_s, struct err *e);
 
 /* After the end of file of `orders_fd`: finds out whether the agent or the monitor has ended. ERR_LOST, with
  * a message that names it. */

@@ -10,8 +10,9 @@
 #include "runner/monitor/monitor_state.h"
 #include "runner/shm/shm_source.h"
 #include "shared/base/fd_pass.h"
+#include "shared/base/utf8.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, TRAINER_GRACE_MAX_S = 600 };
 
 static bool is_zero_from(const char *name, size_t i)
 {
@@ -55,6 +56,17 @@ static bool is_memory(const struct monitor_request *r)
 {
     return is_zero_from(r->name, 0) && r->seconds == 0 && r->node == 0 && r->number > 0 &&
            r->number % PAGE == 0 && r->number <= INT64_MAX;
+}
+
+static bool is_plain(const struct monitor_request *r)
+{
+    return is_zero_from(r->name, 0) && r->seconds == 0 && r->node == 0 && r->number == 0;
+}
+
+static bool is_end_of_trainer(const struct monitor_request *r)
+{
+    return is_zero_from(r->name, 0) && r->seconds >= 0 && r->seconds <= TRAINER_GRACE_MAX_S && r->node == 0 &&
+           r->number == 0;
 }
 
 static void set_code(struct monitor_reply *reply, bool has_failed)
@@ -155,6 +167,45 @@ static void do_memory(struct monitor_state *m, const struct monitor_request *r, 
     set_code(reply, *fd < 0);
 }
 
+static void do_trainer(struct monitor_state *m, const struct monitor_request *r, struct monitor_reply *reply,
+                       int *fd)
+{
+    struct err e = {0};
+
+    (void)r;
+    *fd = monitor_trainer_start(m, &e);
+    if (*fd >= 0)
+        return;
+    reply->code = e.code == ERR_NOMEM ? ENOMEM : e.code == ERR_NOSPACE ? ENOSPC : ENOEXEC;
+    snprintf(reply->text, sizeof reply->text, "%.*s", (int)utf8_whole(e.text, sizeof reply->text - 1),
+             e.text);
+}
+
+static void do_explain_trainer(struct monitor_state *m, const struct monitor_request *r,
+                               struct monitor_reply *reply, int *fd)
+{
+    (void)r;
+    (void)fd;
+    monitor_trainer_explain(m, reply->text, sizeof reply->text);
+}
+
+static void do_release_trainer(struct monitor_state *m, const struct monitor_request *r,
+                               struct monitor_reply *reply, int *fd)
+{
+    (void)r;
+    (void)reply;
+    (void)fd;
+    monitor_trainer_release(m);
+}
+
+static void do_end_trainer(struct monitor_state *m, const struct monitor_request *r,
+                           struct monitor_reply *reply, int *fd)
+{
+    (void)reply;
+    (void)fd;
+    monitor_trainer_end(m, r->seconds);
+}
+
 static const struct {
     bool (*is_valid)(const struct monitor_request *);
     void (*run)(struct monitor_state *, const struct monitor_request *, struct monitor_reply *, int *fd);
@@ -165,6 +216,10 @@ static const struct {
     [MONITOR_LISTEN] = {is_of_socket, do_listen},
     [MONITOR_CONNECT] = {is_of_socket, do_connect},
     [MONITOR_MEMORY] = {is_memory, do_memory},
+    [MONITOR_TRAINER] = {is_plain, do_trainer},
+    [MONITOR_TRAINER_EXPLAIN] = {is_plain, do_explain_trainer},
+    [MONITOR_TRAINER_RELEASE] = {is_plain, do_release_trainer},
+    [MONITOR_TRAINER_END] = {is_end_of_trainer, do_end_trainer},
 };
 
 int monitor_request_parse(struct monitor_request *out, const void *packet, size_t len)

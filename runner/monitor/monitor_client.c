@@ -132,6 +132,74 @@ int monitor_watch(struct monitor *m, bool is_executor, const char *name, double 
     return reply.code ? err_errno(e, ERR_IO, "watching %s", name) : 0;
 }
 
+/* Memory of the vectors. The codec, which will be in this process, must not add a seal that keeps the program
+ * from mapping it for writing. */
+static int make_trainer_memory(struct monitor *m, uint64_t bytes, int *fd, struct err *e)
+{
+    *fd = memory(m, bytes);
+    if (*fd >= 0 && fcntl(*fd, F_ADD_SEALS, F_SEAL_SEAL) == 0)
+        return 0;
+    err_errno(e, ERR_IO, "%llu bytes of memory for the vectors of the training program",
+              (unsigned long long)bytes);
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+    return m->is_lost ? has_ended(m, e) : e->code;
+}
+
+/* The program first: while the memory is cleared, it loads its libraries. */
+int monitor_start_trainer(struct monitor *m, uint64_t memory_bytes, int *fd, int *memory_fd, struct err *e)
+{
+    struct monitor_request r = {.ask = MONITOR_TRAINER};
+    struct monitor_reply reply;
+
+    *memory_fd = -1;
+    if (ask_monitor(m, &r, &reply, fd, e) < 0)
+        return e->code;
+    if (reply.code)
+        return err_set(e,
+                       reply.code == ENOMEM   ? ERR_NOMEM
+                       : reply.code == ENOSPC ? ERR_NOSPACE
+                                              : ERR_TRAINER,
+                       "%s", reply.text);
+    if (*fd < 0) {
+        errno = EMFILE;
+        return err_errno(e, ERR_IO, "the training program's socket");
+    }
+    if (make_trainer_memory(m, memory_bytes, memory_fd, e) == 0)
+        return 0;
+    close(*fd);
+    *fd = -1;
+    return e->code;
+}
+
+int monitor_explain_trainer(struct monitor *m, struct err *e)
+{
+    struct monitor_request r = {.ask = MONITOR_TRAINER_EXPLAIN};
+    struct monitor_reply reply;
+    int fd;
+
+    return ask_monitor(m, &r, &reply, &fd, e) < 0 ? e->code : err_set(e, ERR_TRAINER, "%s", reply.text);
+}
+
+int monitor_release_trainer(struct monitor *m, struct err *e)
+{
+    struct monitor_request r = {.ask = MONITOR_TRAINER_RELEASE};
+    struct monitor_reply reply;
+    int fd;
+
+    return ask_monitor(m, &r, &reply, &fd, e);
+}
+
+int monitor_end_trainer(struct monitor *m, double grace_s, struct err *e)
+{
+    struct monitor_request r = {.ask = MONITOR_TRAINER_END, .seconds = grace_s};
+    struct monitor_reply reply;
+    int fd;
+
+    return ask_monitor(m, &r, &reply, &fd, e);
+}
+
 int monitor_explain_end(struct monitor *m, struct err *e)
 {
     struct pollfd p = {.fd = m->fd};

@@ -2,6 +2,7 @@
 #ifndef PSGD_MONITOR_STATE_H
 #define PSGD_MONITOR_STATE_H
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/types.h>
@@ -10,7 +11,10 @@
 #include "runner/lines/orders.h"
 #include "runner/lines/report.h"
 #include "runner/mesh/tcp/tcp_link.h"
+#include "runner/monitor/monitor_output.h"
 #include "runner/monitor/monitor_wire.h"
+#include "shared/base/child.h"
+#include "shared/records/tensor_file.h"
 
 /* One call of the codec, as the monitor sees it. */
 struct monitor_call {
@@ -31,6 +35,22 @@ struct monitor_peer {
     struct tcp_places places;  /* n 0: not found yet */
     struct monitor_dial *dial; /* NULL: none; owned */
     bool has_answered;         /* the job process has received a connection to it */
+};
+
+/* The job's training program. The second thread starts it, and the first is concerned with it from then on. */
+struct monitor_trainer {
+    char name[TENSOR_NAME]; /* of its main file */
+    struct child child;
+    struct monitor_output output;
+    bool has_ended;
+    bool is_released; /* it may end */
+    bool is_late;     /* it has not ended within grace_s after the job, and got SIGTERM */
+    double grace_s;
+    char why[512]; /* how it has ended: a sentence */
+
+    /* Of clock_now; 0: none. */
+    double report_at; /* when this process reports its end, unless the job process has done so */
+    double term_at, kill_at;
 };
 
 /* Tags of the events of answer_poll: this one, or of a connection (monitor_dial.c). */
@@ -68,6 +88,9 @@ struct monitor_state {
     double call_limit_s; /* 0: calls have no limit yet */
     struct monitor_call call;
 
+    struct monitor_trainer *trainer; /* NULL: none; owned */
+    pthread_cond_t trainer_ended;    /* of CLOCK_MONOTONIC */
+
     /* Of clock_now; 0: none. */
     double orphaned_at; /* when the agent ended, before the start */
     double limit_at;    /* the end of the job's time limit */
@@ -104,5 +127,23 @@ int monitor_make_memory(struct monitor_state *m, uint64_t bytes);
 /* Checks the memory and the threads of the job process, if a check is due. Returns whether the node must be
  * killed: its end is reported. */
 bool monitor_check_memory(struct monitor_state *m, double now);
+
+/* monitor_trainer: starts the job's training program; for the second thread, which must not end as long as the
+ * program runs. Releases the lock meanwhile. Returns psgd's end of its socket, or ERR_TRAINER, ERR_NOMEM,
+ * ERR_NOSPACE. */
+int monitor_trainer_start(struct monitor_state *m, struct err *e);
+/* The job process's other requests. The first and the last wait, and release the lock meanwhile. */
+void monitor_trainer_explain(struct monitor_state *m, char *text, size_t size);
+void monitor_trainer_release(struct monitor_state *m);
+void monitor_trainer_end(struct monitor_state *m, double grace_s);
+/* For the first thread: what it waits for, and what it does with the result of poll(). */
+enum { TRAINER_POLLS = 1 + N_OUTPUTS };
+void monitor_trainer_poll(const struct monitor_state *m, struct pollfd p[TRAINER_POLLS]);
+void monitor_trainer_follow(struct monitor_state *m, const struct pollfd p[TRAINER_POLLS], double now);
+double monitor_trainer_due(const struct monitor_state *m); /* clock_now of the next check; 0: none */
+/* Sends the signals that are due. Returns whether the node must end now: its end is reported. */
+bool monitor_trainer_check(struct monitor_state *m, double now);
+/* Ends the program at once, with all processes that it has started, before the node ends. */
+void monitor_trainer_kill(struct monitor_state *m);
 
 #endif

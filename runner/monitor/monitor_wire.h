@@ -18,6 +18,12 @@ enum monitor_ask {
     MONITOR_LISTEN,    /* -> descriptor: a socket that listens at `name`, SHM_NAME_BYTES (shm/shm_source.h) */
     MONITOR_CONNECT,   /* -> descriptor: a socket that is connected to `name` */
     MONITOR_MEMORY,    /* -> descriptor: `number` bytes of memory, whole pages */
+    MONITOR_TRAINER,   /* -> descriptor: psgd's end of the socket (shared/trainer/trainer_wire.h) of the job's
+                        * training program, which is started; once. text: why it is not */
+    MONITOR_TRAINER_EXPLAIN, /* -> text: why the program has ended; that it has not, if it has not in a moment */
+    MONITOR_TRAINER_RELEASE, /* the program may end from now on */
+    MONITOR_TRAINER_END, /* ends the program, and replies then: SIGTERM after `seconds`, SIGKILL after as long
+                          * again */
     N_MONITOR_ASKS
 };
 
@@ -35,7 +41,7 @@ struct monitor_request {
 
 struct monitor_reply { /* with a descriptor if the request has one and code is 0 */
     int32_t code;      /* 0: done; else an errno */
-    char text[256];    /* MONITOR_FIND that has failed: why; zero-terminated */
+    char text[512];    /* why MONITOR_FIND or MONITOR_TRAINER has failed; zero-terminated */
     struct tcp_places places;
 };
 

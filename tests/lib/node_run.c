@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,16 +31,19 @@ void node_run_start(struct node_run *r, const char *log, void (*act)(struct node
                     struct node_process n)
 {
     int control[2], data = open("/dev/null", O_RDONLY);
+    char run[UNIT_FOLDER + 8];
     struct err e;
 
     *r = (struct node_run){.folder = unit_folder()};
+    snprintf(run, sizeof run, "%s/run", r->folder);
+    assert_int_equal(mkdir(run, 0700), 0);
     assert_int_equal(pipe2(control, O_CLOEXEC), 0);
     r->control = control[1];
     r->pid = fork();
     if (r->pid == 0) {
         setsid();
         close(control[1]);
-        if (chdir(r->folder) < 0 || report_open(&n.report, &e) < 0 || !freopen(log, "w", stderr) ||
+        if (chdir(run) < 0 || report_open(&n.report, &e) < 0 || !freopen(log, "w", stderr) ||
             setvbuf(stderr, NULL, _IONBF, 0) != 0 ||
             monitor_start(&n.monitor, control[0], data, &n.report, &e) < 0)
             _exit(98);
@@ -58,12 +62,13 @@ void node_run_give(const struct node_run *r, const char *orders)
 
 static void read_text(char **out, const char *folder, const char *name)
 {
+    enum { MOST = 32 << 20 };
     char path[128];
     struct err e;
     size_t len;
 
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    assert_ok(file_read(out, &len, path, 4096, &e));
+    snprintf(path, sizeof path, "%s/run/%s", folder, name);
+    assert_ok(file_read(out, &len, path, MOST, &e));
 }
 
 void node_run_finish(struct node_run *r, const char *log)

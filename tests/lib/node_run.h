@@ -26,7 +26,7 @@ struct node_process {
 
 /* In the test's process. */
 struct node_run {
-    const char *folder; /* of the node's files; removed by node_run_finish */
+    const char *folder; /* the job's, with the node's working folder run/; removed by node_run_finish */
     pid_t pid;
     int control;        /* the agent's end of the control pipe; -1: the test has closed it */
     int status;         /* of waitpid, after node_run_finish */
