@@ -92,6 +92,8 @@ static void read_facts(struct probe_report *r, const char *path, const char *opt
     f->sees_evaluations = codec_more(p)->on_evaluation != NULL;
     f->has_local_steps = codec_common_of(p) != NULL;
     f->collects = codec_more(p)->events && codec_more(p)->events->on_collective;
+    f->uses_blocks = codec_more(p)->events && codec_more(p)->events->on_block;
+    f->changes_grads = p->combine && p->combine->on_gradient;
     f->ends_equal = codec_result(p) != CODEC_OWN_RESULT;
     f->compression = combine_path_compression(p);
     f->limits = codec_limits(p);
@@ -350,7 +352,9 @@ static bool are_flags(const struct codec_facts *f)
                                  &f->sees_evaluations,
                                  &f->ends_equal,
                                  &f->has_local_steps,
-                                 &f->collects};
+                                 &f->collects,
+                                 &f->uses_blocks,
+                                 &f->changes_grads};
 
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (*(const unsigned char *)flags[i] > 1)

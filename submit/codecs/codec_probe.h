@@ -22,6 +22,8 @@ struct codec_facts {
     bool overlaps, updates_on_server, is_quiescent_between_steps, has_open, sees_evaluations;
     bool has_local_steps; /* its option `every` is --local-steps */
     bool collects;        /* an event rule that may request collectives */
+    bool uses_blocks;     /* an event rule that exchanges the gradient of each block */
+    bool changes_grads;   /* the gradient of each local step, before the update */
     bool ends_equal;      /* workers have equal weights when a synchronous job ends */
     /* Of a rule that combines. */
     int n_vectors, n_numbers;

@@ -49,6 +49,10 @@ static int finish_optimizer(struct options *o, struct err *e)
     kind = &optimizer_kinds[s->optimizer];
     s->learn_rate = o->has_learn_rate ? s->learn_rate : kind->learn_rate;
     s->weight_decay = o->has_weight_decay ? s->weight_decay : kind->weight_decay;
+    if (o->has_momentum && s->momentum > 0 && !kind->has_momentum && o->trainer[0]) {
+        err_set(e, ERR_CONFIG, "--momentum has no effect with --trainer: the program has its own optimizer");
+        return err_hint(e, "Leave --momentum out, and give the program an argument of its own, after --.");
+    }
     if (o->has_momentum && s->momentum > 0 && !kind->has_momentum)
         return err_set(e, ERR_USAGE,
                        "--momentum: %s has no momentum; use --gradient-descent momentum, nesterov or "
@@ -309,6 +313,7 @@ static int parse_resumed(struct options *o, unsigned verb, int argc, char **argv
     earlier = *o;
     if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0 || apply_preset(o, e) < 0)
         return e->code;
+    options_take_arguments(o, o->document);
     return options_check_resume(o, &earlier, e);
 }
 
@@ -405,6 +410,7 @@ static int parse_configured(struct options *o, unsigned verb, int argc, char **a
         return e->code;
     for (int i = 0; i < options_table.n; i++)
         o->args.given[i] |= by_file[i];
+    options_take_arguments(o, o->document);
     return 0;
 }
 

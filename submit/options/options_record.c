@@ -180,17 +180,30 @@ int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, s
     return 0;
 }
 
+void options_take_arguments(struct options *o, const json_t *doc)
+{
+    const json_t *list = json_object_get(json_object_get(doc, "facts"), "arguments"), *one;
+    bool has_some = o->args.n_operands > 0;
+    size_t i;
+
+    json_array_foreach(list, i, one)
+    {
+        if (!has_some && i < ARGS_OPERANDS && json_is_string(one))
+            o->args.operands[o->args.n_operands++] = json_string_value(one);
+    }
+}
+
 int options_take_earlier(struct options *o, const bool *given, const char *folder, struct err *e)
 {
     char path[PATH_MAX];
-    const json_t *texts;
-    json_t *doc, *facts;
+    const json_t *texts, *facts;
     int rc;
 
-    if (file_join(path, sizeof path, folder, "run.json", e) < 0 || json_read(&doc, path, RUN_JSON_MAX, e) < 0)
+    if (file_join(path, sizeof path, folder, "run.json", e) < 0 ||
+        json_read(&o->document, path, RUN_JSON_MAX, e) < 0)
         return e->code == ERR_NOT_FOUND ? err_hint(e, "--resume takes the folder of a job's results.")
                                         : e->code;
-    facts = json_object_get(doc, "facts");
+    facts = json_object_get(o->document, "facts");
     texts = json_object_get(facts, "options");
     if (json_object_get(facts, "simulation"))
         rc = err_set(e, ERR_CONFIG,
@@ -201,7 +214,6 @@ int options_take_earlier(struct options *o, const bool *given, const char *folde
         rc = take_texts(o, FOR_SUBMIT, given, texts, e);
     else
         rc = err_set(e, ERR_CONFIG, "/facts/options: missing");
-    json_decref(doc);
     return rc < 0 ? err_at(e, "%s", path) : 0;
 }
 

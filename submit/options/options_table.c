@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "shared/plugin/isolation.h"
+#include "shared/trainer/trainer_command.h"
 #include "submit/compat/optimizer_names.h"
 #include "submit/compat/presets.h"
 #include "submit/data/data_sets.h"
@@ -23,6 +24,17 @@ enum { FOR_MODEL_AND_DATA = FOR_JOB | FOR_PREDICT };
 static struct args_option table[] = {
     {"exec", "", ARGS_PATH, AT(exec), FOR_RUN, JOB, "FILE",
      "the executor: a .c or a .so file (docs/executors.md)"},
+    {"trainer", "", ARGS_PATH, AT(trainer), FOR_SUBMIT, JOB, "FILE|DIR",
+     "training program of your own, whose gradients or parameters are exchanged: a .py file, an executable, "
+     "or "
+     "a folder; its arguments follow -- (docs/trainer.md)",
+     .may_change = true},
+    {"main", "", ARGS_TEXT, AT(main), FOR_SUBMIT, JOB, "NAME",
+     "with --trainer DIR: the file in it that is run, else main.py"},
+    {"trainer-python", "", ARGS_NAME_OR_PATH, AT(trainer_python), FOR_SUBMIT, JOB, "NAME|FILE",
+     "interpreter by which job_submit starts a --trainer in Python on this machine, to check it before it is "
+     "sent",
+     .may_change = true},
     {"node_count", "n", SETTING(node_count), FOR_JOB | FOR_RUN, JOB, "N", "workers of the job"},
     {"batch_size", "b", SETTING(batch_size), FOR_JOB, JOB, "N",
      "samples per step and block; a worker has one block, or several with --redundancy or --block-ratio"},
@@ -375,6 +387,7 @@ static void set_defaults(struct options *o)
     snprintf(o->codec, sizeof o->codec, "%s", o->settings.codec);
     snprintf(o->model, sizeof o->model, "%s", o->settings.model);
     snprintf(o->workers, sizeof o->workers, "%s", workers && workers[0] ? workers : OPTIONS_WORKERS);
+    strcpy(o->trainer_python, TRAINER_PYTHON);
     strcpy(o->optimizer, "auto");
     strcpy(o->csv_style, "tidy");
     strcpy(o->split, "test");

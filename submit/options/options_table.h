@@ -38,8 +38,11 @@ int options_check_resume(const struct options *o, const struct options *earlier,
  * executor, and the verb does not. */
 int options_take_texts(struct options *o, unsigned verb, const json_t *texts, struct err *e);
 /* Takes those of the job in `folder`, except the ones that are `given` (by index in the table) and may
- * differ. */
+ * differ. o->document: its run.json. */
 int options_take_earlier(struct options *o, const bool *given, const char *folder, struct err *e);
+/* If the command line has no operands, takes the arguments of the executor, or of the training program, of the
+ * job whose run.json is `doc`, into which they point. */
+void options_take_arguments(struct options *o, const json_t *doc);
 /* Takes those of the run.json `doc`, in `folder`, to repeat the job; arguments and errors as for
  * options_take_document(). */
 int options_take_run(struct options *o, unsigned verb, const json_t *doc, const char *folder, bool is_changed,

@@ -69,8 +69,11 @@ struct options {
     char model[PATH_MAX];
     char data[PATH_MAX];
     char exec[PATH_MAX];    /* an executor's file: the job runs it instead of training; "": it trains */
-    int block_assignment;   /* BLOCKS_IID, BLOCKS_DUP, or 2 for dpa, another name of it */
-    char workers[PATH_MAX]; /* "": worker_hosts are given */
+    char trainer[PATH_MAX]; /* file or folder of a training program of the user's; "": psgd trains */
+    char main[128];         /* the file in that folder that is run; "": main.py */
+    char trainer_python[PATH_MAX]; /* interpreter by which it is started here */
+    int block_assignment;          /* BLOCKS_IID, BLOCKS_DUP, or 2 for dpa, another name of it */
+    char workers[PATH_MAX];        /* "": worker_hosts are given */
     char ps_hosts[PATH_MAX], worker_hosts[PATH_MAX];
     char job_name[8]; /* of launch: ps or worker; "": this is no task of a cluster */
     int task_index;
@@ -124,7 +127,7 @@ struct options {
     bool all_are_workers;                /* also the servers and spares of the list: doctor's test job */
     const struct preset *preset;         /* that --codec named, which is replaced; NULL: none */
     struct args_found args;              /* the options that were given, and the operands */
-    json_t *document; /* the file of --config, into which items of lists point; NULL: none */
+    json_t *document; /* of --config or --resume, into which items of lists and operands point; NULL: none */
 };
 
 /* argv[0] is the verb and is skipped; the strings stay owned by argv (shared/base/args.h). With --resume, the
