@@ -239,7 +239,8 @@ static int open_run(struct store *s, struct err *e)
     if (!json_text_at(s->run, "id")[0])
         return err_set(e, ERR_CONFIG, "run.json has no id of a job");
     if (model[0])
-        snprintf(s->experiment, sizeof s->experiment, "%.*s %.100s", (int)strcspn(set, ":"), set, model);
+        snprintf(s->experiment, sizeof s->experiment, "%.*s%s%.100s", (int)strcspn(set, ":"), set,
+                 set[0] ? " " : "", model);
     else
         strcpy(s->experiment, "executors");
     hash_text(hex, json_text_at(s->run, "id"));

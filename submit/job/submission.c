@@ -139,6 +139,7 @@ void submission_clear(struct submission *s)
     free(s->checkpoints);
     model_spec_clear(&s->model_spec);
     blob_clear(&s->weights);
+    blob_clear(&s->trainer);
     free(s->nodes);
     blob_clear(&s->settings_blob);
     codec_blobs_clear(&s->codec);

@@ -69,6 +69,8 @@ struct submission {
     struct blob preprocessing; /* what was learned from the data, for the model's file; empty: no data */
     struct codec_blobs codec, server_codec; /* server_codec: empty if servers use the workers' codec */
     struct blob weights;                    /* initial weights of every node; empty: drawn from the seed */
+    struct blob trainer;                    /* the package of the user's training program; empty: none */
+    uint64_t n_batches;                     /* of that program in an epoch; 0: it has not said */
     struct blob *checkpoints;               /* (n_nodes) initial checkpoint of each node; NULL: none */
 
     bool is_started;      /* all nodes have taken the order to start; some may have ended since */

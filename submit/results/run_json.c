@@ -147,15 +147,18 @@ static const char about[] =
     "Results of one psgd job. run.json describes the job, its nodes and how it ended, and lists every "
     "file.\n\n";
 
-/* Commands that work in a copy of the folder too, where the user has no such job. */
-static const char commands[] = "\n"
-                               "In this folder:\n"
-                               "\n"
-                               "job_submit browse .                  this run as a page, in a browser\n"
-                               "job_submit plot . --y accuracy       its curves, in the terminal\n"
-                               "job_submit predict .                 the model's outputs on the test set\n"
-                               "job_submit compare . OTHER           beside another run\n"
-                               "job_submit why .                     how it ended, and what to do next\n";
+/* Commands that work in a copy of the folder too, where the user has no such job. psgd computes outputs of its
+ * own networks only. */
+static const struct {
+    const char *line;
+    bool needs_network;
+} commands[] = {
+    {"job_submit browse .                  this run as a page, in a browser", false},
+    {"job_submit plot . --y accuracy       its curves, in the terminal", false},
+    {"job_submit predict .                 the model's outputs on the test set", true},
+    {"job_submit compare . OTHER           beside another run", false},
+    {"job_submit why .                     how it ended, and what to do next", false},
+};
 
 static const char program[] = "\n"
                               "A few lines of Python with numpy read the records and the weights:\n"
@@ -308,6 +311,15 @@ int run_json_save(const struct submission *s, struct err *e)
     return rc;
 }
 
+static void print_commands(FILE *f, bool has_trainer)
+{
+    fputs("\nIn this folder:\n\n", f);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (!has_trainer || !commands[i].needs_network)
+            fprintf(f, "%s\n", commands[i].line);
+    fputs(program, f);
+}
+
 static int write_read_me(struct submission *s, struct err *e)
 {
     char *text = NULL;
@@ -323,7 +335,7 @@ static int write_read_me(struct submission *s, struct err *e)
         if (artifacts[i].help && artifact_is_of(&artifacts[i], false, s->settings.executor))
             fprintf(f, "%-24s %s\n", artifacts[i].path, artifacts[i].help);
     if (!s->settings.executor)
-        fprintf(f, "%s%s", commands, program);
+        print_commands(f, s->settings.trainer[0]);
     rc = fclose(f) == 0 ? results_write(s, "README.txt", text, size, e) : err_set(e, ERR_NOMEM, "no memory");
     free(text);
     return rc;

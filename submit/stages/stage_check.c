@@ -157,6 +157,16 @@ static int check_data(struct submission *s, struct err *e)
     return rc;
 }
 
+/* An epoch of a training program has as many steps as it has batches; if it has not said how many, the job is
+ * one epoch of --max-steps. */
+static void count_steps(struct submission *s)
+{
+    struct settings *set = &s->settings;
+
+    set->steps_per_epoch = s->n_batches > 0 ? (int)s->n_batches : set->max_steps;
+    set->epochs = s->n_batches > 0 ? set->epochs : 1;
+}
+
 /* Turns --max-mb into a number of steps: in a step each worker computes a mini-batch of each of its blocks.
  * Epochs beyond the last step are dropped. */
 static int limit_steps(struct submission *s, struct err *e)
@@ -176,6 +186,8 @@ static int limit_steps(struct submission *s, struct err *e)
         if (set->max_steps == 0 || steps < (uint64_t)set->max_steps)
             set->max_steps = steps < MAX_STEPS ? (int)steps : MAX_STEPS;
     }
+    if (set->trainer[0])
+        count_steps(s);
     if (set->max_steps > 0 && set->steps_per_epoch > 0) {
         int epochs = (set->max_steps - 1) / set->steps_per_epoch + 1;
 
@@ -184,13 +196,19 @@ static int limit_steps(struct submission *s, struct err *e)
     return 0;
 }
 
+/* Stand-in gradients have no accuracy; what a training program evaluates is not known. */
+static int check_job_data(struct submission *s, struct err *e)
+{
+    if (s->settings.trainer[0])
+        return check_evaluated(&s->settings, 1, true, e);
+    return s->opt->simulation.gradients == 0 ? check_data(s, e) : check_evaluated(&s->settings, 1, false, e);
+}
+
 int stage_check_packages(struct submission *s, struct err *e)
 {
     if (s->settings.executor)
         return shard_make_input(s, e) < 0 ? e->code : check_settings(s, e);
-    if ((s->opt->simulation.gradients == 0 ? check_data(s, e) : check_evaluated(&s->settings, 1, false, e)) <
-            0 ||
-        limit_steps(s, e) < 0 || start_from_check_kept(s, e) < 0)
+    if (check_job_data(s, e) < 0 || limit_steps(s, e) < 0 || start_from_check_kept(s, e) < 0)
         return e->code;
     return check_settings(s, e);
 }

@@ -220,6 +220,10 @@ static char *reservation_line(const struct submission *s, const struct job_node 
         json_object_set_new(o, "weights", json_true());
     if (s->settings.executor) /* as above */
         json_object_set_new(o, "executor", json_true());
+    if (s->settings.trainer[0]) { /* as above */
+        json_object_set_new(o, "trainer", json_string(s->settings.trainer));
+        json_object_set_new(o, "trainer_sha256", json_string(s->trainer.hex));
+    }
     if (s->opt->require_isolation >= 0)
         json_object_set_new(o, "require_isolation",
                             json_string(isolation_name((enum isolation)s->opt->require_isolation)));

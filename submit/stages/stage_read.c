@@ -28,6 +28,8 @@
 #include "submit/stages/stages.h"
 #include "submit/stages/start_from.h"
 #include "submit/terminal/console.h"
+#include "submit/trainer/trainer_job.h"
+#include "submit/trainer/trainer_limits.h"
 
 enum { CODEC_MAX = 64 << 20 };
 
@@ -297,6 +299,8 @@ static void choose_name(struct settings *s)
         return;
     if (s->executor)
         snprintf(s->name, sizeof s->name, "%s", s->codec);
+    else if (s->trainer[0])
+        snprintf(s->name, sizeof s->name, "%.30s-%.30s", s->model, s->codec);
     else
         snprintf(s->name, sizeof s->name, "%.30s-%.30s", s->dataset, s->codec);
     for (char *p = s->name; *p; p++)
@@ -377,14 +381,60 @@ static void put_command(struct submission *s)
     json_object_set_new(s->facts, "note", json_text(s->opt->note, SIZE_MAX));
 }
 
+/* Writes the arguments into the settings, a line each. */
+static int take_arguments(struct submission *s, struct err *e)
+{
+    const struct args_found *args = &s->opt->args;
+    json_t *list = json_array();
+    size_t at = 0;
+
+    json_object_set_new(s->facts, "arguments", list);
+    for (int i = 0; i < args->n_operands; i++) {
+        const char *one = args->operands[i];
+        size_t room = sizeof s->settings.arguments - at;
+        int n = snprintf(s->settings.arguments + at, room, "%s\n", one);
+
+        if (strchr(one, '\n') || !utf8_is_all(one))
+            return err_set(e, ERR_USAGE, "argument %d has a line feed, or is not UTF-8", i + 1);
+        if (n < 0 || (size_t)n >= room)
+            return err_set(e, ERR_USAGE,
+                           "the arguments are longer than %zu characters: put them into a file%s",
+                           sizeof s->settings.arguments - 1, s->opt->exec[0] ? " for --data" : "");
+        at += (size_t)n;
+        json_array_append_new(list, json_string(one));
+    }
+    return 0;
+}
+
+/* The model, unless numbers stand in for it, or a training program has it, which read_trainer() asks. */
+static int read_own_model(struct submission *s, struct err *e)
+{
+    if (s->opt->trainer[0])
+        return trainer_limits_check(s->opt, NULL, e);
+    if (s->opt->main[0])
+        return err_set(e, ERR_USAGE, "--main %s is a file in the folder of --trainer, which is missing",
+                       s->opt->main);
+    if (s->opt->simulation.gradients > 0)
+        return 0;
+    return read_model(s, e) < 0 ? e->code : check_data_options(&s->settings, e);
+}
+
+/* Starts the program only after all else on the command line is valid, because that may take long. */
+static int read_trainer(struct submission *s, const struct codec_facts *worker, struct err *e)
+{
+    if (!s->opt->trainer[0])
+        return 0;
+    if (take_arguments(s, e) < 0 || trainer_limits_check(s->opt, worker, e) < 0)
+        return e->code;
+    return trainer_job_read(s, e);
+}
+
 /* Reads and checks everything that does not depend on the list of agents. */
 static int read_command(struct submission *s, struct codec_facts *worker, struct err *e)
 {
-    bool is_trained = s->opt->simulation.gradients == 0;
     json_t *doc;
 
-    if ((is_trained && (read_model(s, e) < 0 || check_data_options(&s->settings, e) < 0)) ||
-        read_worker_codec(s, worker, &doc, e) < 0)
+    if (read_own_model(s, e) < 0 || read_worker_codec(s, worker, &doc, e) < 0)
         return e->code;
     json_object_set_new(s->facts, "codec", doc);
     put_command(s);
@@ -393,9 +443,10 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
     s->sends_params = worker->sends_params;
     s->settings.shares_evaluations = worker->sees_evaluations;
     s->settings.trace = s->opt->trace[0] != '\0';
+    if (rule_settings_check(s, worker, e) < 0 || read_trainer(s, worker, e) < 0)
+        return e->code;
     choose_name(&s->settings);
-    if (rule_settings_check(s, worker, e) < 0 ||
-        start_from_choose(s, rule_settings_is_quiescent(worker, &s->settings), e) < 0 ||
+    if (start_from_choose(s, rule_settings_is_quiescent(worker, &s->settings), e) < 0 ||
         read_server_codec(s, worker, e) < 0 || rule_settings_check_compression(s, worker, e) < 0)
         return e->code;
     return settings_check(&s->settings, e) < 0 ? options_setting_error(e) : 0;
@@ -456,32 +507,6 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
     if (start_from_check_asgd(s, e) < 0)
         return hint_servers(s, "", e);
     return rule_settings_choose_path(s, worker, e);
-}
-
-/* Writes the arguments into the settings, a line each. */
-static int take_arguments(struct submission *s, struct err *e)
-{
-    const struct args_found *args = &s->opt->args;
-    json_t *list = json_array();
-    size_t at = 0;
-
-    json_object_set_new(s->facts, "arguments", list);
-    for (int i = 0; i < args->n_operands; i++) {
-        const char *one = args->operands[i];
-        size_t room = sizeof s->settings.arguments - at;
-        int n = snprintf(s->settings.arguments + at, room, "%s\n", one);
-
-        if (strchr(one, '\n') || !utf8_is_all(one))
-            return err_set(e, ERR_USAGE, "argument %d has a line feed, or is not UTF-8", i + 1);
-        if (n < 0 || (size_t)n >= room)
-            return err_set(e, ERR_USAGE,
-                           "the arguments are longer than %zu characters: put them into a file "
-                           "for --data",
-                           sizeof s->settings.arguments - 1);
-        at += (size_t)n;
-        json_array_append_new(list, json_string(one));
-    }
-    return 0;
 }
 
 /* Reads and checks the executor and its arguments, which its job has instead of codec, model and training. */

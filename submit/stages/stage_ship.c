@@ -9,6 +9,7 @@
 #include "shared/base/json.h"
 #include "shared/plugin/codec_manifest.h"
 #include "shared/records/weights.h"
+#include "shared/trainer/trainer_package.h"
 #include "submit/stages/silence.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
@@ -60,6 +61,9 @@ static int package_files(struct shipped_file out[FILES_MAX], const struct submis
     case PACKAGE_WEIGHTS:
         out[0] = (struct shipped_file){"weights.safetensors",
                                        s->checkpoints ? &s->checkpoints[n - s->nodes] : &s->weights};
+        return 1;
+    case PACKAGE_TRAINER:
+        out[0] = (struct shipped_file){TRAINER_PACKAGE_NAME, &s->trainer};
         return 1;
     default:
         if (node_is_server(n))

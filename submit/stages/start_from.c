@@ -21,9 +21,12 @@ static bool uses_checkpoints(const struct submission *s)
 
 int start_from_choose(struct submission *s, bool is_quiescent, struct err *e)
 {
-    s->settings.starts_from = s->resume[0]           ? STARTS_FROM_CHECKPOINT
-                              : s->opt->init_from[0] ? STARTS_FROM_WEIGHTS
-                                                     : STARTS_FROM_SEED;
+    /* A training program has values of its own. */
+    bool has_weights = s->opt->init_from[0] || s->settings.trainer[0];
+
+    s->settings.starts_from = s->resume[0]  ? STARTS_FROM_CHECKPOINT
+                              : has_weights ? STARTS_FROM_WEIGHTS
+                                            : STARTS_FROM_SEED;
     if (uses_checkpoints(s) && !is_quiescent)
         return err_set(e, ERR_CONFIG,
                        "codec %s: an exchange may be under way between steps, so its state is never known to "
@@ -103,8 +106,10 @@ static int take_weights(struct submission *s, const struct tensor_file *f, struc
     rc = file_join(path, sizeof path, t.path, "weights.safetensors", e);
     if (rc == 0)
         rc = write_floats(path, &s->model_spec, f, e);
-    if (rc == 0)
+    if (rc == 0) {
+        blob_clear(&s->weights); /* those of a training program */
         rc = blob_take_file(&s->weights, path, e);
+    }
     temp_close(&t);
     return rc;
 }

@@ -119,10 +119,24 @@ static int check_empty(const struct sweep *s, struct err *e)
     return n > 0 ? e->code : 0;
 }
 
+/* The document of the folder. The caller owns it. */
+static json_t *describe_sweep(const struct sweep *s)
+{
+    json_t *doc = json_pack("{s:b, s:O}", "simulated", s->opt->simulate, "options", s->base);
+    json_t *arguments = json_array();
+
+    for (int i = 0; i < s->opt->args.n_operands; i++)
+        json_array_append_new(arguments, json_text(s->opt->args.operands[i], SIZE_MAX));
+    if (s->opt->args.n_operands > 0)
+        json_object_set(doc, "arguments", arguments);
+    json_decref(arguments);
+    return doc;
+}
+
 /* The sweep in the folder must have this command's options, because the results of its runs are kept. */
 static int check_base(const struct sweep *s, const char *path, struct err *e)
 {
-    json_t *doc, *wanted = json_pack("{s:b, s:O}", "simulated", s->opt->simulate, "options", s->base);
+    json_t *doc, *wanted = describe_sweep(s);
     const json_t *then;
     int rc;
 
@@ -148,7 +162,7 @@ static int check_base(const struct sweep *s, const char *path, struct err *e)
 
 static int write_json(const struct sweep *s, const char *path, struct err *e)
 {
-    json_t *doc = json_pack("{s:b, s:O}", "simulated", s->opt->simulate, "options", s->base);
+    json_t *doc = describe_sweep(s);
     char *text = doc ? json_dump_line(doc, JSON_INDENT(1)) : NULL;
     int rc = text ? file_write(path, text, strlen(text), 0644, e) : err_set(e, ERR_NOMEM, "no memory");
 
@@ -300,6 +314,22 @@ static bool has_newer(char file[PATH_MAX], const char *path, double then)
     return is;
 }
 
+/* True if a file of the training program is newer; *file: that one. */
+static bool has_newer_program(char file[PATH_MAX], const json_t *trainer, double then)
+{
+    const json_t *one;
+    bool is = false;
+    size_t i;
+
+    json_array_foreach(json_object_get(trainer, "files"), i, one)
+    {
+        is = is || (snprintf(file, PATH_MAX, "%s/%s", json_text_at(trainer, "folder"),
+                             json_text_at(one, "name")) < PATH_MAX &&
+                    is_newer(file, then));
+    }
+    return is;
+}
+
 bool sweep_inputs_changed(char file[PATH_MAX], const json_t *run, const char *config)
 {
     const json_t *facts = json_object_get(run, "facts");
@@ -310,7 +340,8 @@ bool sweep_inputs_changed(char file[PATH_MAX], const json_t *run, const char *co
         has_changed(file, facts, "model") || has_changed(file, facts, "start"))
         return true;
     return clock_parse(&then, json_text_at(run, "submitted_at")) &&
-           ((data[0] && has_newer(file, data, then)) || (config[0] && has_newer(file, config, then)));
+           ((data[0] && has_newer(file, data, then)) || (config[0] && has_newer(file, config, then)) ||
+            has_newer_program(file, json_object_get(facts, "trainer"), then));
 }
 
 int sweep_drop_stale(const struct sweep *s, size_t combination, size_t repeat, struct err *e)
@@ -394,6 +425,10 @@ static void make_command(struct sweep_command *c, const struct sweep *s, size_t 
     if (s->plan.has_seeds)
         add_word(c, "--set=seed=%llu", (unsigned long long)(s->plan.first_seed + repeat));
     add_word(c, "--output=%s", folder);
+    if (s->opt->args.n_operands > 0)
+        add_word(c, "--");
+    for (int i = 0; i < s->opt->args.n_operands; i++)
+        add_word(c, "%s", s->opt->args.operands[i]);
 }
 
 /* Checks before the first run. */

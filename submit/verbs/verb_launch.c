@@ -231,7 +231,7 @@ int verb_launch(const struct options *o, struct err *e)
     int rc;
 
     l.opt = o;
-    if (tasks_open(&l.tasks, o, e) < 0)
+    if (verb_check_arguments(o, e) < 0 || tasks_open(&l.tasks, o, e) < 0)
         return e->code;
     rc = run_tasks(&l, e);
     tasks_clear(&l.tasks);

@@ -3,18 +3,9 @@
 #include <unistd.h>
 
 #include "submit/files/run_file.h"
+#include "submit/options/options_table.h"
 #include "submit/results/job_index.h"
 #include "submit/verbs/verbs.h"
-
-/* The arguments of an executor, which point into `list`. */
-static void take_arguments(struct options *o, const json_t *list)
-{
-    json_t *one;
-    size_t i;
-
-    json_array_foreach(list, i, one) if (i < ARGS_OPERANDS && json_is_string(one))
-        o->args.operands[o->args.n_operands++] = json_string_value(one);
-}
 
 int verb_rerun(const struct options *o, struct err *e)
 {
@@ -34,7 +25,7 @@ int verb_rerun(const struct options *o, struct err *e)
              ? err_set(e, ERR_CONFIG, "a simulation is run again by job_submit simulate --config run.json")
              : options_rerun(&again, o, doc, is_folder || !folder ? job : folder, e);
     snprintf(again.rerun_of, sizeof again.rerun_of, "%s", json_string_value(json_object_get(doc, "id")));
-    take_arguments(&again, json_object_get(facts, "arguments"));
+    options_take_arguments(&again, doc);
     if (rc == 0)
         rc = again.exec[0] ? verb_run(&again, e) : verb_submit(&again, e);
     json_decref(doc);

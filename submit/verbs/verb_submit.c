@@ -251,11 +251,17 @@ int verb_submit_job(const struct options *o, struct err *e)
     return rc;
 }
 
+int verb_check_arguments(const struct options *o, struct err *e)
+{
+    if (o->args.n_operands == 0 || o->trainer[0])
+        return 0;
+    err_set(e, ERR_USAGE, "\"%s\": a job takes options only", o->args.operands[0]);
+    return err_hint(e, "Arguments after -- are those of a training program, --trainer FILE.");
+}
+
 int verb_submit(const struct options *o, struct err *e)
 {
     if (o->retrieve)
         return verb_fetch(o, e);
-    if (o->args.n_operands > 0)
-        return err_set(e, ERR_USAGE, "\"%s\": submit takes options only", o->args.operands[0]);
-    return verb_submit_job(o, e);
+    return verb_check_arguments(o, e) < 0 ? e->code : verb_submit_job(o, e);
 }

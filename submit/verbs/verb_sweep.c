@@ -9,8 +9,8 @@
 
 static int check_sweep_options(const struct options *o, struct err *e)
 {
-    if (o->args.n_operands > 0)
-        return err_set(e, ERR_USAGE, "\"%s\": sweep takes options only", o->args.operands[0]);
+    if (verb_check_arguments(o, e) < 0)
+        return e->code;
     if (!o->sets[0] && o->repeat == 0)
         return err_set(e, ERR_USAGE, "sweep needs --set KEY=VALUE,VALUE,... or --repeat N");
     if (!o->output[0])

@@ -13,23 +13,24 @@ const char *const verb_groups[] = {
 };
 
 const struct verb verbs[] = {
-    {"submit", verb_submit, WORKS, FOR_SUBMIT, ARGS_OPERANDS, "",
-     "train: ship a job to the agents, watch it and fetch its results; the word submit may be left out",
+    {"submit", verb_submit, WORKS, FOR_SUBMIT, ARGS_OPERANDS, "[ARG...]",
+     "train: ship a job to the agents, watch it and fetch its results; the word submit may be left out; "
+     "arguments of the program of --trainer follow --",
      OF_JOBS},
     {"run", verb_run, WORKS, FOR_RUN, ARGS_OPERANDS, "[ARG...]",
      "run a function of a C file, --exec FILE, on each node's shard of --data instead of training; the "
      "arguments of the function follow --",
      OF_JOBS},
-    {"validate", verb_validate, SHOWS, FOR_SUBMIT, 0, "",
+    {"validate", verb_validate, SHOWS, FOR_SUBMIT, ARGS_OPERANDS, "[ARG...]",
      "check a job and show its model, data and shards; needs no agent", OF_JOBS},
     {"simulate", verb_simulate, WORKS, FOR_SIMULATE, 0, "",
      "run a job in one process in simulated time: slow links, many nodes, losses; needs no agent", OF_JOBS},
-    {"launch", verb_launch, WORKS, FOR_SUBMIT | FOR_LAUNCH, 0, "",
+    {"launch", verb_launch, WORKS, FOR_SUBMIT | FOR_LAUNCH, ARGS_OPERANDS, "[ARG...]",
      "run one task of a cluster, as in TensorFlow: the agent of the task, until the chief's job has ended",
      OF_JOBS},
     {"rerun", verb_rerun, WORKS, FOR_RERUN, 1, "[JOB|DIR]",
      "submit a job again with the same parameters and seed; --set KEY=VALUE changes one of them", OF_JOBS},
-    {"sweep", verb_sweep, WORKS, FOR_SUBMIT | FOR_SIMULATE | FOR_SWEEP, ARGS_OPERANDS, "",
+    {"sweep", verb_sweep, WORKS, FOR_SUBMIT | FOR_SIMULATE | FOR_SWEEP, ARGS_OPERANDS, "[ARG...]",
      "run a job with each combination of the values of --set, --repeat times, one run after the other; after "
      "an interruption the same command continues",
      OF_JOBS},

@@ -176,6 +176,27 @@ static void print_shards(const struct shard_view *shards, int n, int n_classes, 
     }
 }
 
+/* A job with a training program has neither a data set nor shards. */
+static void report_program(const struct submission *s)
+{
+    const struct settings *set = &s->settings;
+    long long n_steps = (long long)settings_steps(set);
+
+    if (s->opt->json) {
+        stdout_json(true,
+                    json_pack("{s:s, s:O, s:O, s:O, s:I, s:o}", "name", set->name, "codec",
+                              json_object_get(s->facts, "codec"), "model", json_object_get(s->facts, "model"),
+                              "trainer", json_object_get(s->facts, "trainer"), "n_steps", (json_int_t)n_steps,
+                              "settings", json_loadb(s->settings_blob.bytes, s->settings_blob.len, 0, NULL)),
+                    NULL, NULL);
+        return;
+    }
+    verb_model_print(&s->model_spec);
+    printf("\n%s: %d step%s an epoch, %lld in all.\n", set->trainer, set->steps_per_epoch,
+           set->steps_per_epoch == 1 ? "" : "s", n_steps);
+    printf("\nThe job is valid; no agent was contacted.\n");
+}
+
 static int report_job(const struct submission *s, struct err *e)
 {
     const json_t *data = json_object_get(s->facts, "data");
@@ -208,8 +229,8 @@ int verb_validate(const struct options *o, struct err *e)
     int rc = submission_init(&s, o, e);
 
     s.may_lack_list = true;
-    if (rc < 0 || stage_read(&s, e) < 0 || (o->output[0] && export_prepare(&s, e) < 0) ||
-        stage_check_job(&s, e) < 0) {
+    if (rc < 0 || verb_check_arguments(o, e) < 0 || stage_read(&s, e) < 0 ||
+        (o->output[0] && export_prepare(&s, e) < 0) || stage_check_job(&s, e) < 0) {
         const json_t *data = json_object_get(s.facts, "data");
 
         if (data && !o->json) { /* the cause may be a data set that was misread */
@@ -217,6 +238,8 @@ int verb_validate(const struct options *o, struct err *e)
             fflush(stdout); /* so that it precedes the error if both streams are one file */
         }
         rc = e->code;
+    } else if (s.settings.trainer[0]) {
+        report_program(&s);
     } else {
         rc = report_job(&s, e);
     }

@@ -86,6 +86,8 @@ int verb_codecs_new(const struct options *o, const char *name, struct err *e);
  * ERR_CANCELLED, ERR_IO, ERR_NOMEM. */
 int verb_codecs_test(const struct options *o, const char *text, struct err *e);
 
+/* ERR_USAGE: operands, which are for a training program, and the job has none. */
+int verb_check_arguments(const struct options *o, struct err *e);
 /* Submits the job that the options describe; for submit and run. */
 int verb_submit_job(const struct options *o, struct err *e);
 /* The end of submit and wait: watches the job, collects and prints its results; also handles a signal or

@@ -1,0 +1,36 @@
+/* trainer_describe -- starts a training program on this machine, before it is sent anywhere, and asks it for its
+ * tensors, their values and the number of its batches; it is then ended before its first step. So a program
+ * that fails, fails at once and with its own last lines, all nodes start from the same values, and servers need
+ * no program. */
+#ifndef PSGD_SUBMIT_TRAINER_DESCRIBE_H
+#define PSGD_SUBMIT_TRAINER_DESCRIBE_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "shared/job/model_spec.h"
+#include "shared/job/settings.h"
+#include "shared/trainer/trainer_package.h"
+
+struct describe_how {
+    const char *folder; /* of the unpacked program, whose working directory it becomes */
+    const struct trainer_main *main;
+    const char *python;         /* the interpreter of a program in Python */
+    const struct settings *set; /* of the job: arguments, partition, seed, nodes */
+    double deadline;            /* clock_now; 0: none */
+    double timeout_s;           /* of --timeout, for its message */
+};
+
+struct trainer_description {
+    json_t *model;          /* the document (shared/job/model_spec.h). Owned */
+    struct model_spec spec; /* the same, parsed */
+    float *values;          /* (spec.n_params). Owned */
+    uint64_t n_batches;     /* of an epoch; 0: the program has not said */
+};
+
+/* ERR_TRAINER: the program cannot be started, fails, ends without psgd's calls, or breaks their rules; its last
+ * lines are printed. ERR_TIMEOUT, ERR_CANCELLED; ERR_NOMEM. *out is empty then. */
+int trainer_describe(struct trainer_description *out, const struct describe_how *how, struct err *e);
+void trainer_description_clear(struct trainer_description *d);
+
+#endif
