@@ -19,7 +19,7 @@ struct optimizer_config step_optimizer(const struct settings *set)
 
 static bool may_skip(const struct settings *set)
 {
-    return set->on_nonfinite == NONFINITE_SKIPS;
+    return set->on_nonfinite == NONFINITE_SKIPS && !set->trainer[0];
 }
 
 bool step_needs_norm(const struct settings *set)
@@ -56,7 +56,7 @@ int step_open(struct step *s, const struct step_config *cfg, struct err *e)
                                   exchange_shows_gradient(cfg->exchange));
     if (cfg->n_blocks > 1 && !(s->sum = malloc(cfg->n_params * sizeof *s->sum)))
         return err_set(e, ERR_NOMEM, "no memory for the gradient of several blocks");
-    return exchange_updates_here(cfg->exchange) ? open_optimizer(s, e) : 0;
+    return exchange_updates_here(cfg->exchange) && !cfg->updates_outside ? open_optimizer(s, e) : 0;
 }
 
 void step_close(struct step *s)
@@ -74,6 +74,7 @@ void step_begin(struct step *s)
     memcpy(s->spent, watch->spent, sizeof s->spent);
     s->before = *exchange_totals(s->cfg.exchange);
     s->score = (struct net_score){0};
+    s->result = (struct step_result){0};
     s->n_added = 0;
     s->abstains = false;
     tracer_set_step(watch->tracer, s->n_done + 1);
@@ -99,7 +100,10 @@ static int leave_out(struct step *s, uint64_t step, const char *what, const char
     err_set(e, ERR_NUMERIC, "node %d, epoch %d, step %llu: %s", s->cfg.node, epoch_of(s, step),
             (unsigned long long)step + 1, what);
     if (!can_skip(s))
-        return err_hint(e, s->may_skip
+        return err_hint(e, s->cfg.updates_outside
+                               ? "A smaller learning rate, or a clipped gradient, may help. A program may "
+                                 "leave such a step out: it reports 0 samples."
+                           : s->may_skip
                                ? "No step can be left out any more: the weights are not finite either."
                                : "A smaller --learn_rate, --warmup-steps or --clip-norm may help; "
                                  "--on-nonfinite skip leaves such steps out.");
@@ -128,7 +132,8 @@ static const char *nonfinite(const struct step *s, size_t from, size_t n, const 
 
 static int check_gradient(struct step *s, float *grads, double loss, struct err *e)
 {
-    const char *tensor = isfinite(loss) && s->checks_late ? NULL : nonfinite(s, 0, s->cfg.n_params, grads);
+    bool is_late = !grads || (isfinite(loss) && s->checks_late);
+    const char *tensor = is_late ? NULL : nonfinite(s, 0, s->cfg.n_params, grads);
     char what[256];
 
     if (isfinite(loss) && !tensor)
@@ -166,21 +171,44 @@ int step_add_block(struct step *s, float *grads, int block, const struct net_sco
     return 0;
 }
 
+int step_add_result(struct step *s, float *grads, const struct step_result *r, struct err *e)
+{
+    s->grads = grads;
+    s->result = *r;
+    s->abstains = s->abstains || r->n == 0;
+    if (!s->abstains)
+        return check_gradient(s, grads, r->loss, e);
+    if (grads)
+        memset(grads, 0, s->cfg.n_params * sizeof *grads);
+    return 0;
+}
+
 void step_abstain(struct step *s)
 {
     s->abstains = true;
 }
 
-static size_t samples_of(const struct step *s)
+/* Not to be called before the worker has computed. */
+static struct step_result result_of(const struct step *s)
 {
-    return s->abstains ? 0 : (size_t)s->cfg.n_blocks * (size_t)s->cfg.set->batch_size;
+    double n = (double)s->score.n;
+
+    if (s->abstains)
+        return (struct step_result){.loss = NAN, .accuracy = NAN};
+    if (s->cfg.updates_outside)
+        return s->result;
+    return (struct step_result){.n = (size_t)s->cfg.n_blocks * (size_t)s->cfg.set->batch_size,
+                                .loss = s->score.loss / n,
+                                .accuracy = s->cfg.has_labels ? (double)s->score.n_right / n : NAN};
 }
 
 int step_exchange(struct step *s, struct err *e)
 {
+    const struct step_result r = result_of(s);
+
     if (!s->abstains)
-        exchange_set_loss(s->cfg.exchange, s->score.loss / (double)s->score.n);
-    return exchange_on_grad(s->cfg.exchange, samples_of(s), e);
+        exchange_set_loss(s->cfg.exchange, r.loss);
+    return exchange_on_grad(s->cfg.exchange, r.n, e);
 }
 
 static double learn_rate(const struct step *s, uint64_t step)
@@ -268,19 +296,61 @@ int step_check_own(struct step *s, struct err *e)
     return leave_out(s, s->n_done, what, "the update is left out", e);
 }
 
+static bool is_updated(const struct step *s)
+{
+    return !s->abstains || exchange_gives_gradient(s->cfg.exchange);
+}
+
+static void count_step(struct step *s)
+{
+    if (is_updated(s))
+        exchange_updated(s->cfg.exchange, s->lr);
+    s->n_done++;
+    s->n_samples += result_of(s).n;
+}
+
 int step_update(struct step *s, struct err *e)
 {
     struct exchange *x = s->cfg.exchange;
 
-    bool updates = !s->abstains || exchange_gives_gradient(x);
-
-    if (updates && step_apply(s, 0, s->cfg.n_params, exchange_gradient(x), step_place(s),
-                              exchange_lr_factor(x), NULL, e) < 0)
+    if (is_updated(s) && step_apply(s, 0, s->cfg.n_params, exchange_gradient(x), step_place(s),
+                                    exchange_lr_factor(x), NULL, e) < 0)
         return e->code;
-    if (updates)
-        exchange_updated(x, s->lr);
-    s->n_done++;
-    s->n_samples += samples_of(s);
+    count_step(s);
+    return 0;
+}
+
+int step_release(struct step *s, struct err *e)
+{
+    struct exchange *x = s->cfg.exchange;
+    size_t n = s->cfg.n_params, n_trained = s->cfg.n_trained;
+    const float *grads = exchange_gradient(x);
+
+    s->grad_norm = RECORD_MISSING;
+    if (!is_updated(s))
+        return 0;
+    if (exchange_lr_factor(x) != 1) {
+        err_set(e, ERR_CODEC, "codec %s changes the learning rate, and a training program sets its own",
+                s->cfg.set->codec);
+        return err_hint(e, "Use a codec that leaves lr_factor at 1.");
+    }
+    if (!exchange_reads_gradient(x))
+        return 0;
+    s->grad_norm = gradient_norm(grads, n_trained);
+    return isfinite(s->grad_norm) && gradient_is_finite(grads + n_trained, n - n_trained)
+               ? 0
+               : leave_update_out(s, 0, n, grads, s->n_done, e);
+}
+
+int step_updated(struct step *s, double lr, struct err *e)
+{
+    if (!isfinite(lr))
+        return err_set(e, ERR_TRAINER, "node %d, epoch %d, step %llu: the learning rate of the update is %g",
+                       s->cfg.node, epoch_of(s, s->n_done), (unsigned long long)s->n_done + 1,
+                       err_number(lr));
+    if (is_updated(s))
+        s->lr = lr;
+    count_step(s);
     return 0;
 }
 
@@ -340,13 +410,14 @@ struct record_train step_end(struct step *s, double started)
     const struct exchange_totals *t = exchange_totals(s->cfg.exchange);
     uint64_t n_batches = (uint64_t)s->cfg.set->steps_per_epoch;
     uint64_t place = feed_is_used(s->cfg.exchange) ? s->place : s->n_done - 1;
+    const struct step_result result = result_of(s);
     struct record_train r;
 
     phase_enter(watch, PHASE_COMPUTE);
     if (watch->tracer)
         tracer_span(watch->tracer, TRACE_STEP, s->begun, stopwatch_since(watch));
-    s->loss = s->abstains ? NAN : s->score.loss / (double)s->score.n;
-    s->accuracy = s->cfg.has_labels && !s->abstains ? (double)s->score.n_right / (double)s->score.n : NAN;
+    s->loss = result.loss;
+    s->accuracy = result.accuracy;
     r = (struct record_train){
         .time_s = stopwatch_since(watch) - started,
         .node = s->cfg.node,
@@ -357,7 +428,7 @@ struct record_train step_end(struct step *s, double started)
         .step = s->n_done,
         .samples = s->n_samples,
         .loss = s->abstains ? RECORD_MISSING : s->loss,
-        .accuracy = s->cfg.has_labels && !s->abstains ? s->accuracy : RECORD_MISSING,
+        .accuracy = isnan(s->accuracy) ? RECORD_MISSING : s->accuracy,
         .lr = s->lr,
         .grad_norm = s->grad_norm,
         .compute_s = spent_in(s, watch, PHASE_COMPUTE),

@@ -6,6 +6,15 @@
  *   step_add_block   (or step_abstain) for each of the worker's blocks, after its gradient was computed
  *   step_exchange    passes the mean gradient to the codec; while it waits, the caller passes in events
  *   step_update      params <- the optimizer's step with the exchanged gradient
+ *
+ * Where a program trains with an optimizer of its own, step_add_result takes the place of step_add_block, and
+ * instead of step_update
+ *
+ *   step_release     checks the exchanged gradient; then the program updates params
+ *   step_updated     it has done so
+ *
+ * And then
+ *
  *   exchange_on_step the codec's exchange of the parameters, which may wait, too
  *   step_end         the row; the next step begins
  *
@@ -33,20 +42,28 @@ struct step_config { /* all pointers are borrowed until step_close */
     const float *momentum;      /* (n_params - n_trained) net_momentum(); NULL: there are no statistics */
     int n_blocks;               /* gradients that a worker computes in a step; 0: a server */
     bool has_labels;            /* otherwise rows have no accuracy */
+    bool updates_outside;       /* a program computes and updates: set->trainer; n_blocks is 1 */
     /* Warns the user that values were left out, once; NULL: nothing is printed. */
     void (*warn)(void *owner, const char *text);
     void *owner; /* its first argument */
 };
 
+/* What a program reports of a step: means over its samples. */
+struct step_result {
+    size_t n;              /* samples; 0: the worker contributes nothing, and the rest is not used */
+    double loss, accuracy; /* accuracy NAN: none */
+};
+
 struct step {
     struct step_config cfg;
     struct optimizer *optimizer; /* of the parameters updated on this node; NULL: none. Owned */
-    bool may_skip;               /* a step that is not finite is left out; otherwise it ends the job */
-    uint64_t n_done, n_samples;  /* completed steps, and samples seen in them */
-    uint64_t place;              /* of the present mini-batch, if workers share them: exchange/feed.h */
-    uint64_t n_left_out;         /* gradients and updates */
-    double loss, accuracy;       /* mean over the last step's samples; NAN: none */
-    double lr, grad_norm;        /* of the last update */
+    /* A step that is not finite is left out; otherwise it ends the job. A program's updates cannot be. */
+    bool may_skip;
+    uint64_t n_done, n_samples; /* completed steps, and samples seen in them */
+    uint64_t place;             /* of the present mini-batch, if workers share them: exchange/feed.h */
+    uint64_t n_left_out;        /* gradients and updates */
+    double loss, accuracy;      /* mean over the last step's samples; NAN: none */
+    double lr, grad_norm;       /* of the last update */
 
     /* Internal: the present step. */
     bool checks_late;    /* gradients are checked at the update, not when they are added */
@@ -57,6 +74,7 @@ struct step {
     bool abstains;
     bool cause_is_unknown; /* the last update failed: a sum is not finite, and its cause is not known */
     struct net_score score;
+    struct step_result result; /* of a program */
     double begun, spent[N_STEP_PHASES];
     struct exchange_totals before;
 };
@@ -79,6 +97,9 @@ uint64_t step_place(const struct step *s);
  * running statistics, so that no node waits and all nodes still use the same gradient. After the last block
  * `grads` is the mean of all. */
 int step_add_block(struct step *s, float *grads, int block, const struct net_score *score, struct err *e);
+/* The same for a program's step. grads NULL: the rule does not read it (exchange_reads_gradient). They become
+ * zeros if the worker contributes nothing. */
+int step_add_result(struct step *s, float *grads, const struct step_result *r, struct err *e);
 /* Call in place of step_add_block if this worker does not take part in the round. */
 void step_abstain(struct step *s);
 int step_exchange(struct step *s, struct err *e); /* as exchange_on_grad */
@@ -86,6 +107,10 @@ int step_exchange(struct step *s, struct err *e); /* as exchange_on_grad */
  * sent such values, or sums overflow float. If steps may be skipped, the update is left out instead: under a
  * rule that exchanges gradients all nodes have the same values, and decide the same. */
 int step_update(struct step *s, struct err *e);
+/* ERR_NUMERIC: as step_update. ERR_CODEC: the rule sets a factor on the learning rate. */
+int step_release(struct step *s, struct err *e);
+/* `lr`: the learning rate of the program's update. Counts the step as done. ERR_TRAINER: it is no number. */
+int step_updated(struct step *s, double lr, struct err *e);
 /* After another node has reported that the sum of a step is not finite. ERR_NUMERIC: this node's gradient in
  * that sum was not finite. Not for nodes that share memory, where the sum overwrites the gradient. */
 int step_check_own(struct step *s, struct err *e);

@@ -10,9 +10,10 @@
 
 typedef int state(struct worker *w, struct worker_request *request, struct err *e);
 
-static state at_epoch, at_row, at_shared_row, in_blocks, at_gradient, at_update, at_params, at_step_end,
-    after_step, at_epoch_end, at_epoch_reached, at_epoch_eval, at_close, after_close, at_last_barrier,
-    at_last_eval, at_share, after_eval, at_end, is_done, at_rounds, at_barrier, at_release, after_event;
+static state at_epoch, at_row, at_shared_row, in_blocks, at_gradient, at_update, at_updated, at_params,
+    at_step_end, after_step, at_epoch_end, at_epoch_reached, at_epoch_eval, at_close, after_close,
+    at_last_barrier, at_last_eval, at_share, after_eval, at_end, is_done, at_rounds, at_barrier, at_release,
+    after_event;
 
 bool worker_keeps_epoch(const struct settings *set, int epoch)
 {
@@ -115,10 +116,13 @@ static int at_shared_row(struct worker *w, struct worker_request *request, struc
 static int in_blocks(struct worker *w, struct worker_request *request, struct err *e)
 {
     (void)e;
-    if (w->at_block == 0 && !exchange_takes_part(w->cfg.exchange)) {
+    request->takes_part = exchange_takes_part(w->cfg.exchange);
+    if (w->at_block == 0 && !request->takes_part) {
         step_abstain(w->cfg.step);
-        w->state = at_gradient;
-        return WORKER_ABSTAINS;
+        if (!w->cfg.step->cfg.updates_outside) {
+            w->state = at_gradient;
+            return WORKER_ABSTAINS;
+        }
     }
     request->row = w->row;
     request->i = w->at_block;
@@ -135,21 +139,52 @@ int worker_computed(struct worker *w, float *grads, const struct net_score *scor
     return 0;
 }
 
+int worker_reported(struct worker *w, float *grads, const struct step_result *result, struct err *e)
+{
+    w->state = at_gradient;
+    return step_add_result(w->cfg.step, grads, result, e);
+}
+
 static int at_gradient(struct worker *w, struct worker_request *request, struct err *e)
 {
     (void)request;
     return after_call(w, step_exchange(w->cfg.step, e), at_update);
 }
 
+/* A program's update counts as computing, which has no limit: PHASE_APPLY is watched as the codec's. */
+static int ask_update(struct worker *w, struct worker_request *request, struct err *e)
+{
+    const struct exchange *x = w->cfg.exchange;
+
+    if (step_release(w->cfg.step, e) < 0)
+        return e->code;
+    request->gradient = exchange_reads_gradient(x) ? exchange_gradient(x) : NULL;
+    w->state = at_updated;
+    return WORKER_UPDATES;
+}
+
+int worker_updated(struct worker *w, double lr, struct err *e)
+{
+    return step_updated(w->cfg.step, lr, e);
+}
+
 static int at_update(struct worker *w, struct worker_request *request, struct err *e)
 {
-    struct step *s = w->cfg.step;
-    enum phase last = phase_enter(watch_of(w), PHASE_APPLY);
+    enum phase last;
 
-    if (step_update(s, e) < 0)
+    if (w->cfg.step->cfg.updates_outside)
+        return ask_update(w, request, e);
+    last = phase_enter(watch_of(w), PHASE_APPLY);
+    if (step_update(w->cfg.step, e) < 0)
         return e->code;
     phase_enter(watch_of(w), last);
-    if (exchange_closes_early(w->cfg.exchange, s->n_done) && keeps_epoch(w))
+    return at_updated(w, request, e);
+}
+
+static int at_updated(struct worker *w, struct worker_request *request, struct err *e)
+{
+    (void)e;
+    if (exchange_closes_early(w->cfg.exchange, w->cfg.step->n_done) && keeps_epoch(w))
         return save_epoch(w, request, w->epoch, at_params);
     return go_to(w, at_params);
 }

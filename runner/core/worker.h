@@ -3,7 +3,9 @@
  * which returns the next request, meets it, and reports the result; it owns time, data, model and disk.
  * Drivers: the runner in real time (runner/train.c, serve.c), the simulator in virtual time (sim/sim_node.c),
  * the tests' cluster in orders that a seed draws (tests/lib/cluster.c), and another program's training loop
- * (tests/unit/runner/test_worker.c).
+ * (tests/unit/runner/test_worker.c). A program may also compute and update for itself (runner/trainer/): then
+ * step_config.updates_outside is set, and each step is one WORKER_COMPUTES, whether the worker takes part or
+ * not, and one WORKER_UPDATES.
  *
  * Each state is a function of worker.c. A worker's states (if a state waits for other nodes, WORKER_WAITS
  * comes before the next one):
@@ -19,8 +21,10 @@
  *   in_blocks        each of the worker's blocks                     WORKER_COMPUTES   at_gradient
  *                    it takes no part in this round                  WORKER_ABSTAINS   at_gradient
  *   at_gradient      the codec's exchange of gradients; may wait                       at_update
- *   at_update        the optimizer's step                                              at_params
- *                    the same, before an extra round at the end      WORKER_SAVES      at_params
+ *   at_update        the optimizer's step                                              at_updated
+ *                    the step of a program's optimizer               WORKER_UPDATES    at_updated
+ *   at_updated       before an extra round at the end                WORKER_SAVES      at_params
+ *                    otherwise                                                         at_params
  *   at_params        the codec's exchange of params; may wait                          at_step_end
  *   at_step_end      rows of train.csv and comm.csv                  WORKER_RECORDS    after_step
  *   after_step       --eval-every or the codec, within an epoch      WORKER_EVALUATES  at_share
@@ -68,9 +72,12 @@
 #include "shared/records/record.h"
 
 enum worker_wants {
-    WORKER_GOES_ON,   /* nothing to do; a simulator adds the time of the exchange's calls here */
-    WORKER_COMPUTES,  /* the gradient of a block of a mini-batch: then call worker_computed */
+    WORKER_GOES_ON, /* nothing to do; a simulator adds the time of the exchange's calls here */
+    /* The gradient of a block of a mini-batch: then call worker_computed, or, of a program that also updates,
+     * worker_reported */
+    WORKER_COMPUTES,
     WORKER_ABSTAINS,  /* nothing: this step has no gradient of this worker */
+    WORKER_UPDATES,   /* the program's optimizer updates params: then call worker_updated */
     WORKER_WAITS,     /* events of the mesh, until worker_waits is false; a server: one */
     WORKER_EVALUATES, /* the model on the test set: then call worker_evaluated */
     WORKER_RECORDS,   /* the row of train.csv, if there is one, and rows of comm.csv for a closed round */
@@ -82,9 +89,14 @@ enum worker_wants {
 enum worker_place { WITHIN_EPOCH, AT_EPOCH_END, AT_JOB_END };
 
 struct worker_request {
-    int epoch;                        /* from 1: the present one; WORKER_SAVES: that of the checkpoint */
-    size_t row;                       /* WORKER_COMPUTES: of the mini-batch in its epoch, from 0 */
-    int block, i;                     /* WORKER_COMPUTES: the block's number; it is the worker's i-th block */
+    int epoch;       /* from 1: the present one; WORKER_SAVES: that of the checkpoint */
+    size_t row;      /* WORKER_COMPUTES: of the mini-batch in its epoch, from 0 */
+    int block, i;    /* WORKER_COMPUTES: the block's number; it is the worker's i-th block */
+    bool takes_part; /* WORKER_COMPUTES: otherwise nothing of a program's step is used */
+    /* WORKER_UPDATES: (n_params) the gradient to update by: that of worker_reported, perhaps changed, or a
+     * vector of the exchange, valid until worker_updated. NULL: the program's own, which the rule does not
+     * read. */
+    const float *gradient;
     const struct record_train *train; /* WORKER_RECORDS, valid until the next call; NULL: no row */
 };
 
@@ -127,6 +139,10 @@ void worker_open(struct worker *w, const struct worker_config *cfg);
 int worker_next(struct worker *w, struct worker_request *request, struct err *e);
 /* grads (n_params): the block's gradient, whose loss and hits are in *score. ERR_NUMERIC: step_add_block. */
 int worker_computed(struct worker *w, float *grads, const struct net_score *score, struct err *e);
+/* The same for a program's step. grads NULL: exchange_reads_gradient is false. ERR_NUMERIC: as above. */
+int worker_reported(struct worker *w, float *grads, const struct step_result *result, struct err *e);
+/* lr: the learning rate of the program's update. ERR_TRAINER: step_updated. */
+int worker_updated(struct worker *w, double lr, struct err *e);
 /* accuracy NAN: there is none. ERR_NUMERIC: step_check_test. */
 int worker_evaluated(struct worker *w, double loss, double accuracy, struct err *e);
 /* Handles an event of the mesh, at any time; takes ownership of its buffer. Returns 0 or a code, as

@@ -57,7 +57,9 @@ static bool has_own(const struct channel *ch)
 /* Does a path of collectives scale what is contributed as it is? That needs a copy. */
 static bool is_copied(const struct channel *ch)
 {
-    return !ch->rule && ch->combining.rule->when == CODEC_EACH_ROUND && !ch->x->cfg.blocks->is_equal;
+    bool is_weighted = ch->combining.rule->when == CODEC_EACH_ROUND || ch->x->cfg.has_trainer;
+
+    return !ch->rule && is_weighted && !exchange_weights_are_equal(ch->x);
 }
 
 int combining_open(struct channel *ch, struct err *e)
@@ -69,7 +71,8 @@ int combining_open(struct channel *ch, struct err *e)
     if (!b->rule)
         return CODEC_GO;
     b->statistics_part = 1;
-    b->is_weighted = b->rule->contribute || b->rule->when == CODEC_EACH_ROUND;
+    b->is_weighted = b->rule->contribute || b->rule->when == CODEC_EACH_ROUND || ch->x->cfg.has_trainer;
+    b->divides = ch->x->cfg.has_trainer && !b->rule->contribute && b->rule->when == CODEC_EACH_STEP;
     ch->codec.numbers = b->numbers;
     b->n_vectors = b->rule->n_vectors > 0 ? b->rule->n_vectors : 1;
     if (b->rule->keeps_global && open_global(ch) < 0)
@@ -142,13 +145,27 @@ int combining_check_weights(struct channel *ch, float sum)
                      ch, "the weights that its contribute returned have no finite sum; return smaller ones");
 }
 
+/* A sum counts each gradient once, whatever its number of samples. */
+static float plain_weight(const struct channel *ch)
+{
+    const struct combining *b = &ch->combining;
+
+    if (!b->is_weighted)
+        return 1;
+    return b->divides && b->rule->reduction == CODEC_SUM ? ch->codec.samples > 0 : ch->codec.samples;
+}
+
 int combining_contribute(struct channel *ch)
 {
     struct combining *b = &ch->combining;
     struct codec *c = &ch->codec;
 
     b->vectors[0] = plain_contribution(ch);
-    b->weight = ch->combining.is_weighted ? c->samples : 1;
+    b->weight = plain_weight(ch);
+    for (int k = 0; has_own(ch) && k < b->n_vectors; k++)
+        b->vectors[k] = b->own[k];
+    if (ch->x->cfg.has_trainer && c->samples == 0)
+        return CODEC_GO;
     if (!has_own(ch))
         return check_own(ch);
     b->weight = write_own(ch);
@@ -158,8 +175,6 @@ int combining_contribute(struct channel *ch)
         return channel_fail(ch, "its contribute returned the weight %g; a weight is finite and not negative",
                             (double)b->weight);
     vector_copy(b->own[0] + c->n_params, plain_contribution(ch) + c->n_params, n_statistics(ch));
-    for (int k = 0; k < b->n_vectors; k++)
-        b->vectors[k] = b->own[k];
     return check_own(ch);
 }
 
@@ -183,6 +198,11 @@ void combining_put(struct channel *ch, struct wire_out *out, bool is_weighted)
         compressing_put(ch, out, b->vectors[k], ch->n_params);
 }
 
+bool combining_may_be_empty(const struct channel *ch)
+{
+    return ch->combining.rule->contribute || ch->x->cfg.has_trainer;
+}
+
 bool combining_get(struct combining_contribution *to, struct channel *ch, struct wire_in *in,
                    bool is_weighted)
 {
@@ -190,7 +210,7 @@ bool combining_get(struct combining_contribution *to, struct channel *ch, struct
 
     to->weight = is_weighted ? wire_get_f32(in) : 1;
     if (to->weight == 0)
-        return wire_ok(in) && b->rule->contribute;
+        return wire_ok(in) && combining_may_be_empty(ch);
     to->numbers = wire_get_f32s(in, (size_t)b->rule->n_numbers);
     for (int k = 0; k < b->n_vectors; k++)
         to->vectors[k] = compressing_get(ch, in, ch->n_params);
@@ -216,17 +236,20 @@ static int n_absent(const struct channel *ch)
     return c->n_workers > c->n_contributions ? c->n_workers - c->n_contributions : 0;
 }
 
-/* Merges n numbers of a contribution: into the sum, into a mean of n_contributions with the same weight, or
- * into a running mean. Returns whether they are finite. */
+/* Merges n numbers of a contribution: into the sum, into a mean of n_contributions with the same weight, into
+ * such a mean that is divided later, or into a running mean. Returns whether they are finite. */
 static bool merge_values(const struct channel *ch, float *to, const float *v, size_t n, bool is_sum,
                          float weight, bool is_first)
 {
-    if (is_sum || !ch->combining.is_weighted)
-        return (is_first ? vector_scale
-                         : vector_add)(to, v, is_sum ? weight : 1 / (float)ch->codec.n_contributions, n);
+    const struct combining *b = &ch->combining;
+    float each = 1 / (float)ch->codec.n_contributions;
+    float part = is_sum ? weight : b->divides ? weight * each : each;
+
+    if (is_sum || b->divides || !b->is_weighted)
+        return (is_first ? vector_scale : vector_add)(to, v, part, n);
     if (is_first)
         return vector_scale(to, v, 1, n);
-    return vector_mix(to, v, weight / ch->combining.merged_weight, n);
+    return vector_mix(to, v, weight / b->merged_weight, n);
 }
 
 /* Merges a vector. Running statistics are combined by their mean, also if vectors are summed. */
@@ -478,6 +501,17 @@ int combining_apply(struct channel *ch, const float *const *vectors, const float
     return rc == CODEC_GO && !is_server(ch) ? combining_adopt(ch) : rc;
 }
 
+/* Of a sum, running statistics are divided alone: they are combined by their mean. */
+static void divide_sums(struct channel *ch)
+{
+    struct combining *b = &ch->combining;
+    size_t from = b->rule->reduction == CODEC_SUM ? ch->codec.n_params : 0;
+    float part = (float)ch->codec.n_contributions / b->merged_weight;
+
+    for (int k = 0; part != 1 && k < b->n_vectors; k++)
+        vector_sum(b->merged[k] + from, &(const float *){b->merged[k] + from}, 1, ch->n_params - from, part);
+}
+
 int combining_finish(struct channel *ch)
 {
     struct combining *b = &ch->combining;
@@ -485,6 +519,8 @@ int combining_finish(struct channel *ch)
 
     if (b->aggregate.kind != AGGREGATE_MEAN)
         rc = aggregate_contributions(ch);
+    else if (b->divides && rc == CODEC_GO)
+        divide_sums(ch);
     return rc == CODEC_GO && !is_server(ch)
                ? combining_apply(ch, (const float *const *)b->merged, b->merged_numbers)
                : rc;

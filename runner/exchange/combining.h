@@ -21,8 +21,9 @@ struct channel;
  * paths/. */
 struct combine_path {
     bool has_levels; /* its all-reduces run inside each machine, and between machines */
-    /* Exactly one of the two, for the rule of a job; is_late: combinations are one exchange late. */
-    const struct round_rule *(*round)(const struct codec_combine *rule);
+    /* Exactly one of the two, for the rule of a job; has_trainer: exchange_config; is_late: combinations are
+     * one exchange late. */
+    const struct round_rule *(*round)(const struct codec_combine *rule, bool has_trainer);
     struct channel_handlers (*collectives)(const struct codec_combine *rule, bool is_late);
     int (*open)(struct channel *ch); /* allocates what the path needs; CODEC_GO or a code */
     /* The number of vectors (n_params) that it allocates later, on first use. NULL: none. */
@@ -44,6 +45,9 @@ struct combining {
     const struct combine_path *path;
     int n_vectors;
     bool is_weighted; /* contributions carry a weight; otherwise all have the same */
+    /* A mean of gradients by their samples: merged as a sum, which is divided at the end. So equal weights
+     * that are a power of two give the bits of a mean without weights. */
+    bool divides;
 
     /* This worker's contribution. */
     float *own[CODEC_VECTORS_MAX];           /* room for contribute(), or for scaled copies; NULL: none */
@@ -102,14 +106,15 @@ int combining_room(struct channel *ch, float **at);
 
 /* Functions for a path. Each int function returns CODEC_GO or the code of the exchange's error. */
 
-/* Has the rule compute this worker's contribution: vectors, numbers, weight. ERR_NUMERIC: it is not
- * finite. */
+/* Has the rule compute this worker's contribution: vectors, numbers, weight. Without samples, of a training
+ * program, the weight is 0, and the vectors are not defined. ERR_NUMERIC: it is not finite. */
 int combining_contribute(struct channel *ch);
 /* `sum` of all workers' weights. ERR_CODEC: it is not finite. */
 int combining_check_weights(struct channel *ch, float sum);
 /* Writes that contribution into a message; reads a contribution, false: it is malformed. A message that is
  * not weighted has weight 1. */
 void combining_put(struct channel *ch, struct wire_out *out, bool is_weighted);
+bool combining_may_be_empty(const struct channel *ch); /* may all weights be 0? */
 struct combining_contribution {
     const float *vectors[CODEC_VECTORS_MAX], *numbers;
     float weight; /* 0: without vectors and numbers */

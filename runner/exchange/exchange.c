@@ -41,6 +41,31 @@ bool exchange_gives_gradient(const struct exchange *x)
     return !exchange_has_local_steps(x);
 }
 
+bool exchange_reads_gradient(const struct exchange *x)
+{
+    const struct codec_plugin *p = x->cfg.plugin;
+    const struct codec_events *events = codec_more(p)->events;
+
+    if (p->combine)
+        return p->combine->when == CODEC_EACH_STEP || p->combine->on_gradient;
+    return events ? events->on_grad || events->on_block : exchange_gives_gradient(x);
+}
+
+uint64_t exchange_every(const struct exchange *x)
+{
+    return exchange_has_local_steps(x) ? x->cfg.local_steps : 1;
+}
+
+bool exchange_take_move(struct exchange *x)
+{
+    bool has_closed = x->n_rounds != x->n_rounds_moved;
+
+    x->n_rounds_moved = x->n_rounds;
+    if (!x->cfg.plugin->combine || !x->cfg.is_sync)
+        return true;
+    return has_closed && exchange_has_local_steps(x);
+}
+
 bool exchange_shows_gradient(const struct exchange *x)
 {
     const struct codec_combine *r = x->cfg.plugin->combine;
@@ -413,7 +438,7 @@ double exchange_wakes_at(const struct exchange *x)
 
 bool exchange_combined_nothing(const struct exchange *x)
 {
-    bool sets_weights = x->cfg.plugin->combine && x->cfg.plugin->combine->contribute;
+    bool sets_weights = x->cfg.plugin->combine && combining_may_be_empty(&x->channels[0]);
 
     for (int i = 0; i < x->n_channels; i++)
         if (x->channels[i].combining.has_combined)

@@ -54,6 +54,9 @@ struct exchange_config {
     enum overlap overlap;
     int n_drawn; /* workers that take part in a round; 0: all */
     bool clips;  /* updates: --clip-norm */
+    /* A user's program trains (shared/trainer/): a step has any number of samples, which weighs the worker's
+     * contribution, and in grads running statistics have their change, the old value minus the new one. */
+    bool has_trainer;
     enum collective_algorithm allreduce;
     size_t n_params;     /* of the whole model */
     size_t n_statistics; /* the last of these are running statistics: nn/net.h */
@@ -148,6 +151,15 @@ int exchange_on_ready(struct exchange *x, size_t ready, struct err *e);
 /* Is a collective under way on the mesh? It advances with each event that is passed in. */
 bool exchange_is_collecting(const struct exchange *x);
 
+/* For a worker whose params a program updates. Does the rule read or replace gradients? Otherwise its steps
+ * need not pass them. */
+bool exchange_reads_gradient(const struct exchange *x);
+/* The steps from one exchange to the next; 1: an exchange in each step. */
+uint64_t exchange_every(const struct exchange *x);
+/* May params have changed, other than by updates, since the last call? Asynchronous rules, and rules with
+ * messages of their own, may change them at any event. */
+bool exchange_take_move(struct exchange *x);
+
 /* Handles one event of the mesh; takes ownership of its buffer. Returns CODEC_GO when this node waits for
  * nothing. ERR_LOST: a node that the rule needs has left or is lost, or fewer than min_nodes workers are
  * left, or other nodes have lost this node and continue without it. */
@@ -157,7 +169,7 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e);
 double exchange_wakes_at(const struct exchange *x);
 
 /* True if rounds were closed, but no worker has yet contributed with a weight above 0. Only in synchronous
- * jobs of rules with contribute(), which set weights. */
+ * jobs of rules with contribute(), which set weights, and of training programs, which report samples. */
 bool exchange_combined_nothing(const struct exchange *x);
 
 bool exchange_has_model(const struct exchange *x); /* does the rule train another model than params? */

@@ -41,6 +41,7 @@ struct exchange_config exchange_config_of(const struct settings *set, int node)
         .overlap = set->overlap,
         .n_drawn = combine_path_drawn(set->participate, set->node_count),
         .clips = set->clip_norm > 0,
+        .has_trainer = set->trainer[0] != '\0',
         .allreduce = set->allreduce,
         .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : own,
         .n_steps = settings_steps(set),
@@ -87,6 +88,26 @@ int exchange_list_layers(struct codec_layer **out, const struct tensor_view *t, 
     return 0;
 }
 
+/* A training program has one gradient in each step, and an optimizer of its own. */
+static int check_trainer(const struct exchange_config *cfg, struct err *e)
+{
+    const char *codec = cfg->plugin->name;
+
+    if (codec_more(cfg->plugin)->updates_on_server) {
+        err_set(e, ERR_CODEC,
+                "codec %s updates with the job's optimizer, on its servers; a training program has its own",
+                codec);
+        return err_hint(e, "--codec allreduce --path servers sends the same gradients.");
+    }
+    if (cfg->blocks->n_blocks != cfg->n_workers)
+        return err_set(
+            e, ERR_CODEC,
+            "codec %s: a training program has one gradient in each step, and the job has %d blocks "
+            "for %d workers",
+            codec, cfg->blocks->n_blocks, cfg->n_workers);
+    return 0;
+}
+
 static int check_config(const struct exchange_config *cfg, const struct codec_job *job, struct err *e)
 {
     const struct codec_round *r = codec_more(cfg->plugin)->round;
@@ -99,6 +120,8 @@ static int check_config(const struct exchange_config *cfg, const struct codec_jo
                 cfg->plugin->name);
         return err_hint(e, "The list of workers names them under \"PS\".");
     }
+    if (cfg->has_trainer && check_trainer(cfg, e) < 0)
+        return e->code;
     return codec_check_limits(cfg->plugin->name, codec_limits(cfg->plugin), job, e);
 }
 
@@ -127,7 +150,7 @@ static int open_rule(struct exchange *x, const struct codec_job *job, struct err
     if (kind < 0)
         return kind;
     x->path = paths[kind];
-    x->rule = x->path->round ? x->path->round(p->combine) : NULL;
+    x->rule = x->path->round ? x->path->round(p->combine, x->cfg.has_trainer) : NULL;
     x->sends_norm = whole_sends_norm(x);
     x->is_late = combine_path_overlaps(&rule, x->cfg.overlap);
     x->handlers = x->rule ? round_handlers : x->path->collectives(p->combine, x->is_late);
@@ -301,7 +324,7 @@ bool exchange_shares_params(const struct exchange *x)
     const struct codec_combine *r = ch->combining.rule;
 
     return r && !x->is_late && r->when == CODEC_EACH_ROUND && !r->contribute && !r->contributes_change &&
-           !r->apply && !ch->codec.global && x->cfg.blocks->is_equal;
+           !r->apply && !ch->codec.global && exchange_weights_are_equal(x);
 }
 
 int exchange_share(struct exchange *x, struct shm_group *g, struct err *e)

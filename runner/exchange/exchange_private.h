@@ -30,10 +30,10 @@ struct exchange {
     bool sends_norm;    /* whole_sends_norm() */
     double grad_norm;   /* on a worker, if it sends it */
     struct exchange_totals totals;
-    uint64_t read_bytes[N_STEP_PHASES]; /* by codecs */
-    struct stopwatch *watch, own_watch; /* cfg.watch, or own_watch */
-    uint64_t n_rounds, n_rounds_notified;
-    int n_channels_done; /* channels that have closed the round */
+    uint64_t read_bytes[N_STEP_PHASES];                   /* by codecs */
+    struct stopwatch *watch, own_watch;                   /* cfg.watch, or own_watch */
+    uint64_t n_rounds, n_rounds_notified, n_rounds_moved; /* closed; and at the last calls about them */
+    int n_channels_done;                                  /* channels that have closed the round */
 };
 
 static inline int exchange_slot(const struct exchange *x, int node)
@@ -43,6 +43,12 @@ static inline int exchange_slot(const struct exchange *x, int node)
 
 /* Are parameters exchanged after local steps? Otherwise there is an exchange in each step. */
 bool exchange_has_local_steps(const struct exchange *x);
+
+/* Do all workers contribute the same number of samples, if they contribute? */
+static inline bool exchange_weights_are_equal(const struct exchange *x)
+{
+    return x->cfg.blocks->is_equal && !x->cfg.has_trainer;
+}
 
 static inline bool channel_takes_part(const struct channel *ch, uint64_t round, int worker)
 {

@@ -13,20 +13,24 @@
 /* Workers with the same number of blocks (shared/job/blocks.h) compute the same number of samples. */
 static bool weights_are_equal(const struct channel *ch)
 {
-    return !ch->combining.rule->contribute && ch->x->cfg.blocks->is_equal;
+    return !ch->combining.rule->contribute && exchange_weights_are_equal(ch->x);
 }
 
 /* Returns vector k of the contribution times `part`, where a collective reads it: in shared memory, in place
- * of the gradients, which the step does not need any more, or of the contributed parameters. */
+ * of the gradients, which the step does not need any more, or of the contributed parameters. A contribution
+ * without weight is zeros, because 0 times its numbers might be NaN. */
 static const float *scaled(struct channel *ch, int k, float part)
 {
     const struct combining *b = &ch->combining;
     bool is_shared = ch->collecting.reads_grads && !ch->reducing.is_on;
     float *to = is_shared ? shm_group_in(ch->collecting.shm_group) : b->own[k];
 
-    if (is_shared ? b->vectors[k] == to : part == 1) /* it is contributed without a copy */
+    if (part == 1 && (!is_shared || b->vectors[k] == to)) /* it is contributed without a copy */
         return b->vectors[k];
-    vector_sum(to, &b->vectors[k], 1, ch->n_params, part);
+    if (part == 0)
+        memset(to, 0, ch->n_params * sizeof *to);
+    else
+        vector_sum(to, &b->vectors[k], 1, ch->n_params, part);
     return to;
 }
 
@@ -286,22 +290,33 @@ static int begin_late(struct channel *ch, float *copy)
     return rc < 0 ? rc : CODEC_GO;
 }
 
+/* A gradient that changes nothing. */
+static void clear_gradient(struct channel *ch)
+{
+    struct codec *c = &ch->codec;
+    size_t n = ch->n_params - c->n_params;
+
+    memset(c->grads, 0, ch->n_params * sizeof *c->grads);
+    if (!ch->x->cfg.has_trainer)
+        vector_copy(c->grads + c->n_params, c->params + c->n_params, n);
+}
+
 /* The rule contributes before it applies, because applying changes grads. */
 static int exchange_gradients(struct channel *ch)
 {
     struct combining *b = &ch->combining;
-    struct codec *c = &ch->codec;
+    const struct codec *c = &ch->codec;
     struct combining_local local = b->late.local;
-    bool is_first = !b->late.has_result;
+    bool is_first = !b->late.has_result, is_empty = b->late.is_empty && ch->x->cfg.has_trainer;
     int turn = b->turn, rc = c->run->step + 1 < c->run->n_steps ? begin_late(ch, b->own[0]) : CODEC_GO;
 
     if (rc < 0)
         return rc;
     if (!is_first)
-        return apply_late(ch, turn, local);
-    memset(c->grads, 0, c->n_params * sizeof *c->grads);
-    vector_copy(c->grads + c->n_params, c->params + c->n_params, ch->n_params - c->n_params);
-    return CODEC_GO;
+        rc = apply_late(ch, turn, local);
+    if (is_first || is_empty)
+        clear_gradient(ch);
+    return rc;
 }
 
 /* A variance plus a difference of variances could be negative: between exchanges a worker keeps the running

@@ -1,11 +1,11 @@
 /* path_gather -- every worker sends its contribution to every other, and merges all of them in the order of
  * the workers. Plain gradients are contributed by block, so that a block counts as soon as one of its holders
- * has sent it. */
+ * has sent it; not those of a training program, whose number of samples is known after the step. */
 #include "runner/exchange/exchange_private.h"
 
-static bool is_per_block(const struct codec_combine *r)
+static bool is_per_block(const struct codec_combine *r, bool has_trainer)
 {
-    return r->when == CODEC_EACH_STEP && !r->contribute;
+    return r->when == CODEC_EACH_STEP && !r->contribute && !has_trainer;
 }
 
 /* With one contribution nothing is sent: the worker has the combination. */
@@ -55,12 +55,12 @@ static int gather_apply(struct channel *ch)
 
 #define GATHER .encode = gather_encode, .merge = gather_merge, .apply = gather_apply
 
-static const struct round_rule *gather_round(const struct codec_combine *r)
+static const struct round_rule *gather_round(const struct codec_combine *r, bool has_trainer)
 {
     static const struct round_rule of_params = {GATHER}, of_grads = {GATHER, .before_update = true},
                                    of_blocks = {GATHER, .before_update = true, .per_block = true};
 
-    return r->when == CODEC_EACH_ROUND ? &of_params : is_per_block(r) ? &of_blocks : &of_grads;
+    return r->when == CODEC_EACH_ROUND ? &of_params : is_per_block(r, has_trainer) ? &of_blocks : &of_grads;
 }
 
 static struct codec_cost gather_cost(const struct channel *ch)
@@ -70,7 +70,7 @@ static struct codec_cost gather_cost(const struct channel *ch)
 
     if (is_known_to_all(ch))
         return (struct codec_cost){0, 0};
-    if (is_per_block(ch->combining.rule)) {
+    if (is_per_block(ch->combining.rule, ch->x->cfg.has_trainer)) {
         n_messages = 0;
         for (int b = 0; b < blocks->n_blocks; b++)
             for (int to = 0; blocks_holds(blocks, b, ch->run.node) && to < ch->codec.n_workers; to++)

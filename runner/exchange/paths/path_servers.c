@@ -13,12 +13,6 @@ static bool replies_with_parameters(const struct channel *ch)
     return !ch->codec.is_sync || codec_more(ch->x->cfg.plugin)->updates_on_server;
 }
 
-/* Only a rule with contribute() can return weight 0, so that a combination has no contribution. */
-static bool may_be_empty(const struct channel *ch)
-{
-    return ch->combining.rule->contribute;
-}
-
 /* A vector of its own that a server does not use otherwise. */
 static float *unused(const struct channel *ch)
 {
@@ -115,7 +109,7 @@ static int servers_reply(struct channel *ch, struct wire_out *out)
         wire_put_u32(out, (uint32_t)ch->codec.n_contributions);
     b->weight = b->is_empty ? 0 : 1;
     memcpy(b->numbers, b->merged_numbers, sizeof b->numbers);
-    combining_put(ch, out, may_be_empty(ch));
+    combining_put(ch, out, combining_may_be_empty(ch));
     return CODEC_GO;
 }
 
@@ -146,7 +140,7 @@ static int servers_adopt(struct channel *ch, int server, struct wire_in *in)
     if (replies_with_parameters(ch))
         return adopt_parameters(ch, server, in);
     n = ch->x->cfg.goes_on ? wire_get_u32(in) : (uint32_t)(ch->round.draw ? ch->round.draw->m : c->n_workers);
-    if (!combining_get(&mean, ch, in, may_be_empty(ch)) || n > (uint32_t)c->n_workers)
+    if (!combining_get(&mean, ch, in, combining_may_be_empty(ch)) || n > (uint32_t)c->n_workers)
         return channel_fail(ch, "the server sent a malformed combination");
     c->n_contributions = (int)n;
     if (mean.weight == 0)
@@ -160,10 +154,11 @@ static int servers_adopt(struct channel *ch, int server, struct wire_in *in)
     .encode = servers_encode, .merge = servers_merge, .apply = servers_apply, .reply = servers_reply,        \
     .adopt = servers_adopt
 
-static const struct round_rule *servers_round(const struct codec_combine *r)
+static const struct round_rule *servers_round(const struct codec_combine *r, bool has_trainer)
 {
     static const struct round_rule of_params = {SERVERS}, of_grads = {SERVERS, .before_update = true};
 
+    (void)has_trainer;
     return r->when == CODEC_EACH_ROUND ? &of_params : &of_grads;
 }
 
@@ -186,7 +181,8 @@ static struct codec_cost servers_cost(const struct channel *ch)
     bool is_server = ch->run.node < 0;
     uint64_t bytes = is_server && replies_with_parameters(ch)
                          ? sizeof(float) * ch->n_params
-                         : combining_bytes(ch, is_server ? may_be_empty(ch) : ch->combining.is_weighted);
+                         : combining_bytes(ch, is_server ? combining_may_be_empty(ch)
+                                                         : ch->combining.is_weighted);
 
     return with_parts(ch, (struct codec_cost){to, to * bytes});
 }

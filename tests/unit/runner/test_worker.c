@@ -1,9 +1,11 @@
 /* A training loop of one's own around runner/core/worker.h, of the shape that another program's has: nodes
- * that are drawn to points w* of their own, by the gradient w - w*. */
+ * that are drawn to points w* of their own, by the gradient w - w*. In some tests the loop also updates, as a
+ * user's program does: set.trainer. */
 #include "tests/unit/unit.h"
 
 #include <math.h>
 
+#include "nn/optimizer.h"
 #include "runner/core/worker.h"
 #include "tests/lib/cluster.h"
 
@@ -16,6 +18,11 @@ struct own_node {
     struct mesh *mesh;
     struct step step;
     struct worker worker;
+    struct optimizer *optimizer; /* of the loop itself; NULL: psgd's updates */
+    double rate, accuracy;
+    size_t n_samples;
+    const float *updated_by;   /* of the last WORKER_UPDATES */
+    struct record_train train; /* the last row */
     bool is_done;
     char trace[TRACE]; /* its calls, a letter each */
 };
@@ -46,16 +53,31 @@ static int update_on_server(void *owner, size_t from, size_t n, uint64_t step, f
 static int compute(struct own_node *n, struct err *e)
 {
     const struct net_score score = {.loss = distance_of(n), .n = 1};
+    const struct step_result result = {
+        .n = n->n_samples, .loss = n->n_samples > 0 ? distance_of(n) : NAN, .accuracy = n->accuracy};
+    bool is_read = exchange_reads_gradient(n->x);
 
     for (size_t i = 0; i < N; i++)
         n->grads[i] = n->w[i] - goal(n->node, i);
-    return worker_computed(&n->worker, n->grads, &score, e);
+    if (!n->optimizer)
+        return worker_computed(&n->worker, n->grads, &score, e);
+    n->grads[0] = n->n_samples > 0 ? n->grads[0] : NAN; /* of what is not used, nothing is used */
+    return worker_reported(&n->worker, is_read ? n->grads : NULL, &result, e);
+}
+
+static int update(struct own_node *n, const struct worker_request *request, struct err *e)
+{
+    n->updated_by = request->gradient;
+    if (request->gradient || n->n_samples > 0)
+        optimizer_step(n->optimizer, n->w, request->gradient ? request->gradient : n->grads, (float)n->rate,
+                       1);
+    return worker_updated(&n->worker, n->rate, e);
 }
 
 /* One turn; false: it waits for another node. */
 static bool take_turn(struct own_node *n)
 {
-    static const char letters[] = ".CO.ERSD";
+    static const char letters[] = ".COU.ERSD";
     struct worker_request request;
     struct mesh_event ev;
     struct err e = {0};
@@ -74,6 +96,10 @@ static bool take_turn(struct own_node *n)
         n->trace[strlen(n->trace)] = letters[wants];
     if (wants == WORKER_COMPUTES)
         assert_ok(compute(n, &e));
+    else if (wants == WORKER_UPDATES)
+        assert_ok(update(n, &request, &e));
+    else if (wants == WORKER_RECORDS && request.train)
+        n->train = *request.train;
     else if (wants == WORKER_EVALUATES)
         assert_ok(worker_evaluated(&n->worker, distance_of(n), NAN, &e));
     else if (wants == WORKER_IS_DONE)
@@ -91,15 +117,21 @@ struct own_job {
     struct mesh_mem *net;
     struct own_node nodes[WORKERS + SERVERS];
     int n_nodes;
+    size_t n_samples[WORKERS]; /* of a step of a loop that updates */
 };
 
 static void open_node(struct own_job *j, int slot, const char *codec)
 {
     struct own_node *n = &j->nodes[slot];
+    const struct optimizer_config sgd = {.kind = OPTIMIZER_SGD};
     struct exchange_config cfg;
     struct err e = {0};
 
-    *n = (struct own_node){.node = mesh_node_at(WORKERS, slot)};
+    *n = (struct own_node){.node = mesh_node_at(WORKERS, slot), .rate = j->set.learn_rate, .accuracy = NAN};
+    if (n->node >= 0 && j->set.trainer[0]) {
+        n->n_samples = j->n_samples[slot];
+        assert_ok(optimizer_new(&n->optimizer, &sgd, N, &e));
+    }
     cfg = exchange_config_of(&j->set, n->node);
     cfg.plugin = cluster_library(codec)->plugin;
     cfg.blocks = &j->blocks;
@@ -121,21 +153,26 @@ static void open_node(struct own_job *j, int slot, const char *codec)
                                               .params = n->w,
                                               .n_params = N,
                                               .n_trained = N,
-                                              .n_blocks = n->node >= 0},
+                                              .n_blocks = n->node >= 0,
+                                              .updates_outside = n->optimizer},
                         &e));
 }
 
-static void run_job(struct own_job *j, const char *codec, const struct settings *set)
+static void run_weighted_job(struct own_job *j, const char *codec, const struct settings *set,
+                             const size_t n_samples[WORKERS])
 {
     static const int own_block[WORKERS] = {0, 1, 2};
     struct err e = {0};
     int n_left, from = 0;
 
     *j = (struct own_job){.set = *set, .layer = {.name = "w", .n = N}};
+    memcpy(j->n_samples, n_samples, sizeof j->n_samples);
     j->set.node_count = WORKERS;
     j->set.min_nodes = j->set.redundancy = j->set.record_every = j->set.batch_size = 1;
-    strcpy(j->set.aggregate, "mean");
-    j->set.participate = 1;
+    if (!j->set.aggregate[0])
+        strcpy(j->set.aggregate, "mean");
+    if (j->set.participate == 0)
+        j->set.participate = 1;
     j->n_nodes = n_left = WORKERS + set->server_count;
     assert_ok(settings_blocks(&j->blocks, &j->set, &e));
     assert_ok(schedule_parse(&j->schedule, "constant", &e));
@@ -166,11 +203,17 @@ static void run_job(struct own_job *j, const char *codec, const struct settings 
     }
 }
 
+static void run_job(struct own_job *j, const char *codec, const struct settings *set)
+{
+    run_weighted_job(j, codec, set, (const size_t[WORKERS]){1, 1, 1});
+}
+
 static void close_job(struct own_job *j)
 {
     for (int i = 0; i < j->n_nodes; i++) {
         exchange_free(j->nodes[i].x);
         step_close(&j->nodes[i].step);
+        optimizer_free(j->nodes[i].optimizer);
     }
     mesh_mem_free(j->net);
     blocks_clear(&j->blocks);
@@ -271,6 +314,174 @@ TEST(evaluations_that_become_no_better_end_all_workers_after_the_same_step)
     close_job(&j);
 }
 
+/* Loops that update. */
+
+static struct settings updating(struct settings set)
+{
+    strcpy(set.trainer, "own.py");
+    set.epochs = 4;
+    set.steps_per_epoch = 10;
+    set.learn_rate = 0.2;
+    return set;
+}
+
+TEST(a_loop_that_updates_ends_with_the_bits_of_psgds_update)
+{
+    static const struct {
+        const char *codec;
+        struct settings set;
+    } cases[] = {
+        {"plain", {.path = COMBINE_PATH_GATHER}},
+        {"plain", {.path = COMBINE_PATH_GATHER, .aggregate = "median"}},
+        {"plain", {.path = COMBINE_PATH_GATHER, .participate = 0.5}},
+        {"plain", {.path = COMBINE_PATH_GATHER, .compress = "topk:ratio=0.4,ef=true"}},
+        {"plain", {.path = COMBINE_PATH_GATHER, .on_node_loss = NODE_LOSS_CONTINUES}},
+        {"allreduce", {0}},
+        {"allreduce", {.compress = "fp16"}},
+        {"allreduce", {.overlap = OVERLAP_ONE}},
+        {"allreduce", {.server_count = 1}},
+        {"signsgd", {0}},
+        {"laq", {0}},
+        {"fedavg", {.local_steps = 3}},
+        {"fedavg", {.local_steps = 3, .path = COMBINE_PATH_GATHER}},
+        {"fedavg", {.local_steps = 3, .server_count = 1}},
+        {"fedavg", {.local_steps = 3, .server_count = 1, .participate = 0.5}},
+        {"fedavg", {.local_steps = 3, .overlap = OVERLAP_ONE}},
+        {"fedprox", {.local_steps = 3}},
+        {"scaffold", {.local_steps = 3}},
+        {"slowmo", {.local_steps = 3}},
+        {"diloco", {.local_steps = 3}},
+        {"easgd", {.local_steps = 3}},
+        {"gossip", {0}},
+    };
+
+    for (size_t k = 0; k < N_OF(cases); k++) {
+        const struct settings own = updating(cases[k].set);
+        struct settings set = own;
+        struct own_job j[2];
+
+        set.trainer[0] = '\0';
+        run_job(&j[0], cases[k].codec, &set);
+        run_job(&j[1], cases[k].codec, &own);
+        for (int w = 0; w < WORKERS; w++)
+            if (memcmp(j[0].nodes[w].w, j[1].nodes[w].w, sizeof j[0].nodes[w].w) != 0)
+                fail_msg("case %zu, %s: worker %d ends with %.9g, and by psgd's update with %.9g", k,
+                         cases[k].codec, w, (double)j[1].nodes[w].w[0], (double)j[0].nodes[w].w[0]);
+        close_job(&j[0]);
+        close_job(&j[1]);
+    }
+}
+
+/* The mean of the points, weighted by samples. */
+static void assert_weighted_mean(const char *codec, struct settings set, const size_t n_samples[WORKERS])
+{
+    double n = (double)(n_samples[0] + n_samples[1] + n_samples[2]);
+    double mean = (double)(n_samples[1] + 2 * n_samples[2]) / n;
+    struct own_job j;
+
+    set = updating(set);
+    run_weighted_job(&j, codec, &set, n_samples);
+    for (int w = 0; w < WORKERS; w++)
+        for (size_t i = 0; i < N; i++)
+            if (!(fabs((double)j.nodes[w].w[i] - mean - (double)i / 8) < 1e-3))
+                fail_msg("%s: worker %d ends with %g, not %g", codec, w, (double)j.nodes[w].w[i],
+                         mean + (double)i / 8);
+    close_job(&j);
+}
+
+static const struct settings weighing[] = {
+    {.path = COMBINE_PATH_GATHER}, {.path = COMBINE_PATH_ALLREDUCE}, {.server_count = 1}};
+
+TEST(workers_weigh_as_many_samples_as_they_report)
+{
+    for (size_t k = 0; k < N_OF(weighing); k++) {
+        struct settings rounds = weighing[k];
+
+        rounds.local_steps = 2;
+        assert_weighted_mean("allreduce", weighing[k], (const size_t[WORKERS]){1, 2, 5});
+        assert_weighted_mean("fedavg", rounds, (const size_t[WORKERS]){7, 1, 3});
+    }
+}
+
+/* Its gradient has a NaN. */
+TEST(a_worker_that_reports_no_samples_has_no_weight_and_follows_the_others)
+{
+    for (size_t k = 0; k < N_OF(weighing); k++) {
+        struct settings rounds = weighing[k];
+
+        rounds.local_steps = 2;
+        assert_weighted_mean("allreduce", weighing[k], (const size_t[WORKERS]){3, 1, 0});
+        assert_weighted_mean("fedavg", rounds, (const size_t[WORKERS]){0, 1, 1});
+        assert_weighted_mean("signsgd", weighing[k], (const size_t[WORKERS]){0, 0, 1});
+    }
+}
+
+TEST(a_job_of_workers_without_samples_changes_nothing)
+{
+    static const char *const codecs[] = {"allreduce", "fedavg"};
+    struct settings set = updating((struct settings){.local_steps = 2});
+
+    for (size_t k = 0; k < N_OF(codecs); k++) {
+        struct own_job j;
+
+        run_weighted_job(&j, codecs[k], &set, (const size_t[WORKERS]){0, 0, 0});
+        for (size_t i = 0; i < N; i++)
+            assert_true(j.nodes[0].w[i] == 0);
+        assert_true(exchange_combined_nothing(j.nodes[0].x));
+        close_job(&j);
+    }
+}
+
+/* U: updates. */
+TEST(a_loop_that_updates_is_asked_once_in_each_step)
+{
+    struct settings set = updating((struct settings){.local_steps = 3, .checkpoint_every = 1});
+
+    set.epochs = set.steps_per_epoch = 2;
+    assert_asks("fedavg", &set, 0, "CURCURESCURCUSRERD");
+    set.participate = 0.5;
+    set.server_count = 1;
+    assert_asks("fedavg", &set, 0, "CURCURESCURCUSRERD");
+}
+
+TEST(the_row_of_a_step_has_what_the_loop_reports)
+{
+    const struct settings set = updating((struct settings){.local_steps = 2});
+    struct own_job j;
+
+    run_weighted_job(&j, "allreduce", &set, (const size_t[WORKERS]){4, 2, 0});
+    assert_int_equal(j.nodes[0].train.samples, 4 * 40);
+    assert_int_equal(j.nodes[1].train.samples, 2 * 40);
+    assert_int_equal(j.nodes[2].train.samples, 0);
+    assert_true(j.nodes[0].train.lr == set.learn_rate);
+    assert_true(j.nodes[0].train.loss == distance_of(&j.nodes[0]) || j.nodes[0].train.loss > 0);
+    assert_true(j.nodes[0].train.accuracy == RECORD_MISSING);
+    assert_true(j.nodes[2].train.loss == RECORD_MISSING);
+    assert_true(j.nodes[0].train.grad_norm > 0 && j.nodes[0].updated_by);
+    close_job(&j);
+    run_job(&j, "fedavg", &set);
+    assert_true(j.nodes[0].train.grad_norm == RECORD_MISSING && !j.nodes[0].updated_by);
+    close_job(&j);
+}
+
+TEST(rules_that_update_on_servers_are_refused_where_a_program_updates)
+{
+    const struct settings set = updating(
+        (struct settings){.node_count = WORKERS, .server_count = 1, .redundancy = 1});
+    struct exchange_config cfg = exchange_config_of(&set, 0);
+    struct blocks blocks;
+    struct exchange *x;
+    struct err e;
+
+    assert_ok(settings_blocks(&blocks, &set, &e));
+    cfg.plugin = cluster_library("ps")->plugin;
+    cfg.blocks = &blocks;
+    assert_int_equal(exchange_new(&x, &cfg, &e), ERR_CODEC);
+    assert_non_null(strstr(e.text, "a training program has its own"));
+    assert_non_null(strstr(e.hint, "allreduce"));
+    blocks_clear(&blocks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +491,13 @@ int main(void)
         cmocka_unit_test(with_barriers_a_worker_saves_what_it_has_before_the_job_ends),
         cmocka_unit_test(a_server_saves_what_it_has_when_the_rounds_of_an_epoch_are_closed),
         cmocka_unit_test(evaluations_that_become_no_better_end_all_workers_after_the_same_step),
+        cmocka_unit_test(a_loop_that_updates_ends_with_the_bits_of_psgds_update),
+        cmocka_unit_test(workers_weigh_as_many_samples_as_they_report),
+        cmocka_unit_test(a_worker_that_reports_no_samples_has_no_weight_and_follows_the_others),
+        cmocka_unit_test(a_job_of_workers_without_samples_changes_nothing),
+        cmocka_unit_test(a_loop_that_updates_is_asked_once_in_each_step),
+        cmocka_unit_test(the_row_of_a_step_has_what_the_loop_reports),
+        cmocka_unit_test(rules_that_update_on_servers_are_refused_where_a_program_updates),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
