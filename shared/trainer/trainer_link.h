@@ -1,0 +1,84 @@
+/* trainer_link -- psgd's end of the records that it exchanges with a training program (trainer_wire.h), over
+ * one socket: for a node's runner, for the simulator, and for job_submit before it ships the program. It knows
+ * neither vectors nor the job. In this order:
+ *
+ *   trainer_link_take_tensors   the program's tensors; compare them, then trainer_link_refuse or
+ *   trainer_link_accept         passes the memory, and waits for VALUES: the values are where they belong
+ *   trainer_link_await_ready    the program stands before its first step
+ *   trainer_link_turn           gives a turn and takes the program's answer: any number of times
+ *   trainer_link_stop           the job has ended
+ *
+ * METRIC and SHARD, which may come before an answer, go to the functions of the config. The program is not
+ * trusted: each record is checked, and nothing is read of a descriptor that is no file.
+ *
+ * Every function that takes `e` fails with
+ *
+ *   ERR_TRAINER     the program has ended, has sent FAILED, or a record that does not belong there. The text
+ *                   begins with the program's name
+ *   ERR_TIMEOUT     `deadline` (clock_now; INFINITY: none) is over; the program still has the turn
+ *   ERR_CANCELLED   *interrupted is set
+ *   ERR_NOMEM, or what a function of the config returned
+ *
+ * After an error only trainer_link_refuse, _stop and _close may be called. */
+#ifndef PSGD_TRAINER_LINK_H
+#define PSGD_TRAINER_LINK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/base/err.h"
+#include "shared/job/model_spec.h"
+#include "shared/trainer/trainer_wire.h"
+
+/* Functions return 0 or a code; NULL: the record is refused. */
+struct trainer_link_config {
+    int fd;                         /* taken; non-blocking calls are made on it, whatever its flags */
+    const char *program;            /* for messages: "train.py". Borrowed */
+    const atomic_bool *interrupted; /* NULL: nothing interrupts */
+    int (*waiting)(void *owner, struct err *e); /* about once a second of a wait; NULL: nothing is done */
+    int (*metric)(void *owner, const char *name, double value, struct err *e);
+    /* *index (*n): the caller's rows of n_rows, freed by the link. ERR_TRAINER: the program gets the reason,
+     * and the link goes on. labels (n_rows); NULL: none. */
+    int (*shard)(void *owner, size_t n_rows, const int32_t *labels, uint32_t **index, size_t *n,
+                 struct err *e);
+    int (*memory)(void *owner, size_t bytes); /* a new file in memory for the index; -1 and errno */
+    void *owner;                              /* their first argument */
+};
+
+struct trainer_link {
+    struct trainer_link_config cfg;
+    uint64_t n_sent, n_received;
+    bool has_ended;  /* the program has closed its end: what it ended with may be known elsewhere */
+    bool has_failed; /* it has sent FAILED */
+};
+
+void trainer_link_open(struct trainer_link *l, const struct trainer_link_config *cfg);
+void trainer_link_close(struct trainer_link *l); /* the program sees an end of file */
+
+/* *out (*n): at least one trained tensor, all of unique names, their offsets not set; the caller frees it. */
+int trainer_link_take_tensors(struct trainer_link *l, struct model_tensor **out, size_t *n, double deadline,
+                              struct err *e);
+/* ERR_TRAINER: the tensors of the program on node `node` are not those of the job, and how they differ. */
+int trainer_link_compare(const struct trainer_link *l, int node, const struct model_tensor *own, size_t n_own,
+                         const struct model_tensor *job, size_t n_job, struct err *e);
+void trainer_link_refuse(struct trainer_link *l, const char *why);
+
+/* Offsets, sizes and counts of the memory of vectors (n_params) of which n_trained are trained. */
+struct trainer_accepted trainer_link_lay_out(size_t n_params, size_t n_trained);
+/* flags: TRAINER_TAKES_GRADIENTS, _DESCRIBES, _IS_RESUMED. memory_fd is not taken. */
+int trainer_link_accept(struct trainer_link *l, const struct trainer_accepted *a, uint32_t flags,
+                        int memory_fd, double deadline, struct err *e);
+/* *n_batches: of the program's data in an epoch; 0: not known. */
+int trainer_link_await_ready(struct trainer_link *l, uint64_t *n_batches, double deadline, struct err *e);
+
+/* Sends `turn`, whose kind, step and flags are set, with the descriptor `fd` (-1: none), which is not taken.
+ * *answer: of a kind that `turn` allows. */
+int trainer_link_turn(struct trainer_link *l, const struct trainer_record *turn, int fd,
+                      struct trainer_record *answer, double deadline, struct err *e);
+
+/* flags: TRAINER_HAS_FAILED, _DESCRIBES. Nothing is sent to a program that has ended, or does not read. */
+void trainer_link_stop(struct trainer_link *l, uint32_t flags, const char *why);
+
+#endif
