@@ -107,7 +107,7 @@ int node_load_codec(struct node *n, struct err *e);
 int node_open_exchange(struct node *n, struct err *e);
 /* Connects to the peers; takes the listening socket. */
 int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e);
-int node_train(struct node *n, struct err *e); /* a worker's part */
+int node_train(struct node *n, struct err *e); /* the part of a worker that trains psgd's network */
 int node_serve(struct node *n, struct err *e); /* a server's */
 /* After the last step: writes the model and sends BYE to the peers. */
 int node_finish(struct node *n, struct err *e);
@@ -117,6 +117,17 @@ void node_clear(struct node *n); /* at any point; does not notify the peers */
  * for the worker's other requests; NULL: nothing is done. */
 typedef int node_does(void *owner, const struct worker_request *request, struct err *e);
 int node_live(struct node *n, node_does *const doing[N_WORKER_WANTS], void *owner, struct err *e);
+/* What computes on a worker; all but `update` is needed. */
+enum { NODE_NOT_EVALUATED = 1 };
+struct node_work {
+    node_does *compute; /* WORKER_COMPUTES */
+    node_does *update;  /* WORKER_UPDATES */
+    /* The loss of the model that node_take_model has copied, on data that is not trained with, and its accuracy,
+     * NAN: none. Returns 0, NODE_NOT_EVALUATED, or a code. */
+    int (*evaluate)(void *owner, double *loss, double *accuracy, struct err *e);
+};
+/* A worker's part, with the rest that all workers have in common: waits, records, models, checkpoints. */
+int node_train_by(struct node *n, const struct node_work *work, void *owner, struct err *e);
 /* Waits for one mesh event until `deadline`, at most a second, and passes it to the worker, or with an
  * executor to the exchange. *came: whether there was an event. A code: the event has ended this node's
  * part. */

@@ -1,5 +1,6 @@
-/* train -- drives a worker (runner/core/worker.h) in real time: computes its gradients, waits for its peers,
- * evaluates on the test set, writes records and checkpoints. */
+/* train -- drives a worker (runner/core/worker.h) in real time: waits for its peers, writes records, models and
+ * checkpoints. What computes is a struct node_work: psgd's network (train_net.c), or a user's program
+ * (runner/trainer/). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,16 +9,11 @@
 #include "runner/node.h"
 #include "shared/base/clock.h"
 
-/* Polling for messages between layers takes a microsecond or two, so it is done once in this time. */
-static const double POLL_S = 100e-6;
-
 struct training {
     struct node *n;
     struct stopwatch *watch;
-    struct loader_batch batch;
-    double polled_at;   /* clock_now of the last poll between layers */
-    struct err between; /* a failure in between_layers */
-    int epoch;          /* whose order the loader has; 0: none yet */
+    const struct node_work *work;
+    void *owner; /* of the work */
 };
 
 /* Passes events to the worker until its wait is over. The timeout restarts with each contribution to a round;
@@ -55,84 +51,38 @@ static int wait_for_go(void *owner, const struct worker_request *request, struct
     return 0;
 }
 
-/* May the exchange begin while the gradient is computed? A gradient that has been sent cannot be skipped. */
-static bool overlaps(const struct node *n)
+static int compute_work(void *owner, const struct worker_request *request, struct err *e)
 {
-    return !n->step.may_skip && n->loader.n_blocks == 1;
+    const struct training *t = owner;
+
+    return t->work->compute(t->owner, request, e);
 }
 
-/* Continues a running collective between the layers of a pass, with the gradients that are ready. */
-static void between_layers(void *owner, size_t ready)
+static int update_work(void *owner, const struct worker_request *request, struct err *e)
 {
-    struct training *t = owner;
-    struct node *n = t->n;
-    enum phase last;
+    const struct training *t = owner;
 
-    if (t->between.code || !exchange_is_collecting(n->exchange))
-        return;
-    if (exchange_on_ready(n->exchange, ready, &t->between) < 0 || clock_now() < t->polled_at + POLL_S)
-        return;
-    last = phase_enter(t->watch, PHASE_WAIT);
-    node_receive(n, &t->between);
-    phase_enter(t->watch, last);
-    t->polled_at = stopwatch_since(t->watch);
-}
-
-static int compute_block(void *owner, const struct worker_request *request, struct err *e)
-{
-    struct training *t = owner;
-    struct node *n = t->n;
-    struct net_batch batch = {.x = t->batch.x,
-                              .truth = loader_truth(&t->batch),
-                              .n = n->set.batch_size,
-                              .seed = n->set.seed,
-                              .stream = blocks_stream(&n->blocks, step_place(&n->step), request->block),
-                              .between = between_layers,
-                              .owner = t};
-    struct net_score score = {0};
-
-    if (t->epoch != request->epoch)
-        loader_epoch(&n->loader, (uint64_t)request->epoch - 1);
-    t->epoch = request->epoch;
-    if (node_catch_up(n, e) < 0)
-        return e->code;
-    loader_block(&n->loader, request->row, request->i, &t->batch);
-    if (overlaps(n) && exchange_on_backward(n->exchange, e) < 0)
-        return e->code;
-    net_train(n->net, &batch, &score);
-    if (t->between.code) {
-        *e = t->between;
-        return e->code;
-    }
-    return worker_computed(&n->worker, net_grads(n->net), &score, e);
+    return t->work->update(t->owner, request, e);
 }
 
 static int evaluate_model(void *owner, const struct worker_request *request, struct err *e)
 {
-    struct training *t = owner;
+    const struct training *t = owner;
     struct node *n = t->n;
     struct report_progress p;
-    size_t batch = (size_t)n->max_batch;
-    double quality;
+    double loss = NAN, accuracy = NAN, quality;
+    int rc;
 
     (void)request;
-    metrics_begin(n->metrics);
     node_take_model(n);
-    for (size_t i = 0; i < n->loader.n_test; i += batch) {
-        size_t k = n->loader.n_test - i < batch ? n->loader.n_test - i : batch;
-        struct truth truth = loader_truth(&t->batch);
-
-        if (node_catch_up(n, e) < 0)
-            return e->code;
-        loader_test(&n->loader, i, k, &t->batch);
-        node_swap_model(n);
-        metrics_add(n->metrics, net_forward(n->net, t->batch.x, (int)k), &truth, (int)k);
-        node_swap_model(n);
-    }
+    rc = t->work->evaluate(t->owner, &loss, &accuracy, e);
+    if (rc < 0)
+        return rc;
+    if (rc == NODE_NOT_EVALUATED)
+        return node_report_progress(n, e) < 0 ? e->code : worker_evaluated(&n->worker, NAN, NAN, e);
     p = node_progress(n);
-    p.loss = metrics_loss(n->metrics);
-    if (!metrics_value(n->metrics, METRIC_ACCURACY, &p.accuracy))
-        p.accuracy = NAN;
+    p.loss = loss;
+    p.accuracy = accuracy;
     if (node_record_evaluation(n, p.loss, p.accuracy, e) < 0 || node_report_progress(n, e) < 0)
         return e->code;
     report_eval(n->report, &p);
@@ -203,20 +153,17 @@ static void report_stop(const struct node *n)
         report_stopped(n->report, &why);
 }
 
-int node_train(struct node *n, struct err *e)
+int node_train_by(struct node *n, const struct node_work *work, void *owner, struct err *e)
 {
-    static node_does *const doing[N_WORKER_WANTS] = {[WORKER_COMPUTES] = compute_block,
-                                                     [WORKER_WAITS] = wait_for_go,
-                                                     [WORKER_EVALUATES] = evaluate_model,
-                                                     [WORKER_RECORDS] = record_step};
-    struct training t = {.n = n, .watch = exchange_watch(n->exchange)};
-    int rc = loader_batch_init(&t.batch, &n->loader, (size_t)n->max_batch, e);
+    node_does *const doing[N_WORKER_WANTS] = {[WORKER_COMPUTES] = compute_work,
+                                              [WORKER_UPDATES] = update_work,
+                                              [WORKER_WAITS] = wait_for_go,
+                                              [WORKER_EVALUATES] = evaluate_model,
+                                              [WORKER_RECORDS] = record_step};
+    struct training t = {.n = n, .watch = exchange_watch(n->exchange), .work = work, .owner = owner};
 
-    if (rc == 0)
-        rc = node_live(n, doing, &t, e);
-    loader_batch_clear(&t.batch);
-    if (rc < 0)
-        return rc;
+    if (node_live(n, doing, &t, e) < 0)
+        return e->code;
     report_stop(n);
     report_skipped(n);
     report_coding(n);

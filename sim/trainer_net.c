@@ -1,5 +1,5 @@
 /* trainer_net -- the trainer with the job's own network and data, each node with its shard, as in a runner
- * (runner/train.c). All nodes share one network, into which each batch loads its node's weights. */
+ * (runner/train_net.c). All nodes share one network, into which each batch loads its node's weights. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
