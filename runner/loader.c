@@ -201,6 +201,15 @@ static int open_columns(struct loader *l, const char *train, int node, struct er
     return l->order && l->column ? 0 : err_set(e, ERR_NOMEM, "no memory for the order of %zu samples", n);
 }
 
+int loader_open_blocks(struct loader *l, const struct blocks *b, int node, struct err *e)
+{
+    l->blocks = malloc((size_t)b->n_blocks * sizeof *l->blocks);
+    if (!l->blocks)
+        return err_set(e, ERR_NOMEM, "no memory for %d blocks", b->n_blocks);
+    l->n_blocks = blocks_of(b, node, l->blocks);
+    return 0;
+}
+
 int loader_open(struct loader *l, const char *train, const char *test, const struct blocks *b, int node,
                 size_t batch, size_t n_rows, const struct model_spec *m, uint64_t seed, struct err *e)
 {
@@ -209,10 +218,8 @@ int loader_open(struct loader *l, const char *train, const char *test, const str
                          .batch = batch,
                          .n_rows = n_rows,
                          .seed = seed};
-    l->blocks = malloc((size_t)b->n_blocks * sizeof *l->blocks);
-    if (!l->blocks)
-        return err_set(e, ERR_NOMEM, "no memory for %d blocks", b->n_blocks);
-    l->n_blocks = blocks_of(b, node, l->blocks);
+    if (loader_open_blocks(l, b, node, e) < 0)
+        return e->code;
     l->n_cols = (size_t)l->n_blocks * batch;
     if (open_part(&l->train, train, false, m, e) < 0 || open_part(&l->test, test, false, m, e) < 0)
         goto fail;

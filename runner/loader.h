@@ -53,6 +53,8 @@ struct loader {
  * expected and what was found), or their labels, targets, tokens or transforms do not fit the model. */
 int loader_open(struct loader *l, const char *train, const char *test, const struct blocks *b, int node,
                 size_t batch, size_t n_rows, const struct model_spec *m, uint64_t seed, struct err *e);
+/* Only the numbers of the node's blocks, for a worker without data of psgd's. ERR_NOMEM. */
+int loader_open_blocks(struct loader *l, const struct blocks *b, int node, struct err *e);
 /* Opens samples to evaluate, in a file like that of a test set, with a "scale" and "shift" of its own.
  * Without labels and targets, those of a batch have no meaning. Only loader_test() may be called. */
 int loader_open_test(struct loader *l, const char *test, const struct model_spec *m, struct err *e);

@@ -133,7 +133,7 @@ static int load_model(struct node *n, struct err *e)
         return err_at(e, "model");
     if (placement_lay_out(&n->ranges, n->set.placement, n->spec, n->set.server_count, e) < 0)
         return e->code;
-    n->max_batch = is_worker(n) ? net_test_batch(n->spec, n->set.batch_size) : 1;
+    n->max_batch = is_worker(n) && !n->spec->has_trainer ? net_test_batch(n->spec, n->set.batch_size) : 1;
     return net_new(&n->net, n->spec, n->max_batch, e);
 }
 
@@ -221,17 +221,26 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
 }
 
 /* Which kinds of node take part in a step of node_prepare. */
-enum { WORKER = 1, SERVER = 2, TRAINS = WORKER | SERVER, EXECUTES = 4, ALL = TRAINS | EXECUTES };
+enum {
+    COMPUTES = 1, /* a worker that trains psgd's network */
+    FOLLOWS = 2,  /* a worker whose steps a training program computes */
+    WORKER = COMPUTES | FOLLOWS,
+    SERVER = 4,
+    TRAINS = WORKER | SERVER,
+    EXECUTES = 8,
+    ALL = TRAINS | EXECUTES
+};
 
 /* Known once the settings are loaded. */
 static unsigned role_of(const struct node *n)
 {
-    return n->set.executor ? EXECUTES : is_worker(n) ? WORKER : SERVER;
+    return n->set.executor ? EXECUTES : !is_worker(n) ? SERVER : n->set.trainer[0] ? FOLLOWS : COMPUTES;
 }
 
 int node_prepare(struct node *n, const char **reason, struct err *e)
 {
     const struct node_execution *x = n->execution;
+    const struct node_training *t = n->training;
     const struct {
         int (*load)(struct node *, struct err *);
         const char *reason;
@@ -243,7 +252,8 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
         {load_model, REASON_MODEL_INVALID, TRAINS},
         {check_result, REASON_MODEL_INVALID, WORKER},
         {load_weights, REASON_MODEL_INVALID, TRAINS},
-        {load_data, REASON_DATA_INVALID, WORKER},
+        {load_data, REASON_DATA_INVALID, COMPUTES},
+        {t->open, REASON_TRAINER_FAILED, FOLLOWS},
         {open_checkpoint, REASON_CHECKPOINT_INVALID, TRAINS},
         {x->open, REASON_INTERNAL, EXECUTES},
         {x->open_input, REASON_DATA_INVALID, EXECUTES},
@@ -254,6 +264,7 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
         {load_checkpoint, REASON_CHECKPOINT_INVALID, TRAINS},
         {x->load, REASON_CODEC_LOAD_FAILED, EXECUTES},
         {x->open_rule, REASON_INTERNAL, EXECUTES},
+        {t->admit, REASON_TRAINER_FAILED, FOLLOWS},
     };
 
     for (int i = 0; i < N_RECORD_FILES; i++)
@@ -263,9 +274,10 @@ int node_prepare(struct node *n, const char **reason, struct err *e)
     n->folder_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if ((role_of(n) & steps[i].who) && (node_enter_folder(n, e) < 0 || steps[i].load(n, e) < 0)) {
-            *reason = e->code == ERR_NOMEM     ? REASON_OUT_OF_MEMORY
-                      : e->code == ERR_NOSPACE ? REASON_DISK_FULL
-                                               : steps[i].reason;
+            *reason = e->code == ERR_NOMEM       ? REASON_OUT_OF_MEMORY
+                      : e->code == ERR_NOSPACE   ? REASON_DISK_FULL
+                      : e->code == ERR_CANCELLED ? NULL
+                                                 : steps[i].reason;
             return e->code;
         }
     return 0;
@@ -366,7 +378,7 @@ static int finish_models(struct node *n, struct err *e)
 
 int node_finish(struct node *n, struct err *e)
 {
-    if (role_of(n) == WORKER && finish_models(n, e) < 0)
+    if ((role_of(n) & WORKER) && finish_models(n, e) < 0)
         return e->code;
     if (node_sync_records(n, e) < 0)
         return e->code;
@@ -399,6 +411,8 @@ void node_clear(struct node *n)
     send_pool_close(n->send_pool);
     if (n->executing)
         n->execution->clear(n);
+    if (n->program)
+        n->training->clear(n); /* after net_free: its vectors are in the program's memory */
     free(n->arch);
     free(n->preprocessing);
     free(n->ranges);

@@ -1,6 +1,6 @@
 /* node -- one node of a job: all its state, from its packages to its records. Life cycle: node_prepare (loads
- * the packages), node_connect (after the agent's start), node_train, node_serve or execution->run,
- * node_finish. */
+ * the packages), node_connect (after the agent's start), node_train, node_serve, execution->run or
+ * training->run, node_finish. */
 #ifndef PSGD_NODE_H
 #define PSGD_NODE_H
 
@@ -41,6 +41,19 @@ struct node_execution {
     void (*clear)(struct node *n);        /* frees what `open` made; at any point */
 };
 
+/* What a worker does whose steps a user's program computes: functions of runner/trainer/, a folder above this
+ * one. runner.c sets them before node_prepare. */
+struct node_training {
+    /* Parts of node_prepare: before the sandbox, and last. */
+    int (*open)(struct node *n, struct err *e);  /* starts the program; the vectors are where it sees them */
+    int (*admit)(struct node *n, struct err *e); /* its tensors are the job's, and it stands before a step */
+
+    int (*run)(struct node *n, struct err *e);
+    void (*stop)(struct node *n, const struct err *why); /* the node has failed: tells the program */
+    int (*end)(struct node *n, struct err *e);           /* after node_finish: waits for the program's end */
+    void (*clear)(struct node *n);                       /* frees what `open` made; at any point */
+};
+
 struct node {
     struct orders_job job;
     int folder_fd; /* the node's folder, which a codec's chdir does not change */
@@ -55,7 +68,9 @@ struct node {
     struct net *net; /* NULL: the node runs an executor */
     const struct node_execution *execution;
     struct executing *executing; /* NULL: it trains */
-    int max_batch;               /* of the net: the batch size of evaluation, at least a block's */
+    const struct node_training *training;
+    struct training_program *program; /* NULL: psgd computes, or it is a server */
+    int max_batch;                    /* of the net: the batch size of evaluation, at least a block's */
     struct schedule schedule;
     struct tensor_file start; /* the checkpoint to resume from, until it is restored */
     struct metrics *metrics;  /* of a worker; a server has none */
@@ -78,12 +93,13 @@ struct node {
     struct monitor *monitor;  /* borrowed */
     struct tcp_dialer dialer; /* the monitor's */
     struct shm_source shm_source;
-    bool is_held_up;    /* a wait has lasted long enough to be reported (stall_period): node_waits_for() */
-    double started;     /* clock_now when training began */
-    double snapshot_at; /* clock_now before which node_snapshot writes no model */
-    int epoch;          /* the present one, from 1; 0: none yet */
-    double best;        /* of the evaluations so far: accuracy, or with targets minus the loss */
-    int first_epoch;    /* from 0; later if resumed from a checkpoint */
+    bool is_held_up;      /* a wait has lasted long enough to be reported (stall_period): node_waits_for() */
+    double started;       /* clock_now when training began */
+    double snapshot_at;   /* clock_now before which node_snapshot writes no model */
+    int epoch;            /* the present one, from 1; 0: none yet */
+    double best;          /* of the evaluations so far: accuracy, or with targets minus the loss */
+    int first_epoch;      /* from 0; later if resumed from a checkpoint */
+    uint64_t first_round; /* closed before training began: of a checkpoint, or 0 */
 };
 
 /* Fraction of --round-timeout after which a hanging codec ends its node, and a server drops a silent worker.
@@ -96,7 +112,7 @@ extern atomic_bool node_interrupted;
 /* The plug-in that the node loads: on a server the codec for servers, if the job has one. */
 const char *node_codec_name(const struct node *n);
 
-/* Loads ../packages. On failure *reason is the reason code for the package concerned. */
+/* Loads ../packages. On failure *reason is the reason code for the package concerned; NULL: e->code says it. */
 int node_prepare(struct node *n, const char **reason, struct err *e);
 /* Parts of node_prepare. First the codec's object is copied into memory, and compiled here if need be; when
  * all files are open, the process enters the sandbox and reports its level; then the codec is loaded. */
@@ -138,7 +154,9 @@ int node_receive(struct node *n, struct err *e);
  * node to read, and waits while exchange_must_wait. ERR_TIMEOUT: for too long. */
 int node_catch_up(struct node *n, struct err *e);
 /* A wait for a peer: reports to the peers and the agent which node this node waits for, and ends the job
- * after --round-timeout, with the node that holds it up as the reason (exchange/stall.h). */
+ * after --round-timeout, with the node that holds it up as the reason (exchange/stall.h). Until the first round
+ * of a job with a training program is closed, it is 10 minutes at least: a program's first step may load
+ * libraries and compile. */
 struct node_wait {
     double deadline, report_at; /* clock_now */
 };

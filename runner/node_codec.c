@@ -197,6 +197,7 @@ static int open_step(struct node *n, struct err *e)
                                            .momentum = net_momentum(n->net),
                                            .n_blocks = n->loader.n_blocks,
                                            .has_labels = n->loader.train.labels,
+                                           .updates_outside = n->program,
                                            .warn = report_warning,
                                            .owner = n},
                      e);

@@ -328,6 +328,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
     if (share_memory(n, spec.transport, e) < 0 || (n->net && check_memory(n, e) < 0))
         return e->code;
     *exchange_watch(n->exchange) = (struct stopwatch){.since = n->started = clock_now(), .tracer = n->tracer};
-    tracer_set_round(n->tracer, exchange_rounds(n->exchange) + 1);
+    n->first_round = exchange_rounds(n->exchange);
+    tracer_set_round(n->tracer, n->first_round + 1);
     return 0;
 }

@@ -136,7 +136,7 @@ static int record_metrics(struct node *n, double time_s, struct err *e)
     struct record_metric rows[N_METRIC_KINDS];
     size_t n_rows = 0;
 
-    for (int k = 0; n->records[ARTIFACT_METRICS].fd >= 0 && k < N_METRIC_KINDS; k++) {
+    for (int k = 0; asks_for_rows(n->metrics) && k < N_METRIC_KINDS; k++) {
         struct record_metric *r = &rows[n_rows];
 
         if (k == METRIC_CONFUSION || !metrics_asked(n->metrics, (enum metric_kind)k))
@@ -159,7 +159,7 @@ static int record_confusion(struct node *n, struct err *e)
     struct record_confusion rows[64];
     size_t n_rows = 0;
     int k;
-    const uint64_t *counts = metrics_confusion(n->metrics, &k);
+    const uint64_t *counts = n->metrics ? metrics_confusion(n->metrics, &k) : NULL;
 
     for (int cell = 0; counts && cell < k * k; cell++) {
         if (counts[cell] > 0)

@@ -15,14 +15,24 @@ enum {
  * reset. */
 static const double DELIVER_S = 0.25;
 
+/* --round-timeout of a training program's first round, at least. */
+static const double FIRST_ROUND_S = 600;
+
+static double wait_timeout(const struct node *n)
+{
+    bool is_first = n->set.trainer[0] && exchange_rounds(n->exchange) == n->first_round;
+
+    return is_first ? fmax(n->set.round_timeout_s, FIRST_ROUND_S) : n->set.round_timeout_s;
+}
+
 int node_waits_for(const struct node *n)
 {
-    return n->is_held_up ? stall_blocking_node(n->exchange, n->set.round_timeout_s) : STALL_NO_NODE;
+    return n->is_held_up ? stall_blocking_node(n->exchange, wait_timeout(n)) : STALL_NO_NODE;
 }
 
 void node_wait_begin(struct node_wait *w, const struct node *n, double now)
 {
-    w->deadline = now + n->set.round_timeout_s;
+    w->deadline = now + wait_timeout(n);
     w->report_at = now + stall_period(n->set.round_timeout_s);
 }
 
@@ -44,7 +54,7 @@ static void deliver_queued(struct node *n)
 
 static int end_wait(struct node *n, struct err *e)
 {
-    double timeout_s = n->set.round_timeout_s;
+    double timeout_s = wait_timeout(n);
     int awaited = stall_awaits(n->exchange), blocking = stall_blocking_node(n->exchange, timeout_s);
     char waiting[128], other[32] = "";
 

@@ -16,6 +16,7 @@
 #include "runner/monitor/monitor.h"
 #include "runner/node.h"
 #include "runner/sandbox/sandbox.h"
+#include "runner/trainer/node_trainer.h"
 #include "shared/base/helper.h"
 #include "shared/base/json.h"
 #include "shared/job/reason.h"
@@ -105,14 +106,21 @@ static int connect_and_work(struct node *n, struct orders *orders, struct err *e
     }
     orders_start_clear(&start);
     fprintf(stderr, "connected to %zu node%s\n", n->n_peers, n->n_peers == 1 ? "" : "s");
-    rc = n->set.executor ? n->execution->run(n, e) : n->job.node >= 0 ? node_train(n, e) : node_serve(n, e);
+    rc = n->executing       ? n->execution->run(n, e)
+         : n->program       ? n->training->run(n, e)
+         : n->job.node >= 0 ? node_train(n, e)
+                            : node_serve(n, e);
     phase_enter(n->monitor->watch, PHASE_COMPUTE); /* an error may have left a call of the codec */
-    return rc < 0 ? rc : node_finish(n, e);
+    if (rc < 0 || node_finish(n, e) < 0)
+        return e->code;
+    return n->program ? n->training->end(n, e) : 0;
 }
 
 /* A monitor that was killed counts as a runner that was killed. */
 static int end_node(struct node *n, const char *reason, const struct err *e)
 {
+    if (n->program)
+        n->training->stop(n, e);
     return report_failure(n->report, n->monitor->is_lost ? REASON_RUNNER_DIED : reason, e);
 }
 
@@ -189,6 +197,7 @@ int main(int argc, char **argv)
     offer_to_oom_killer(); /* this process, not its monitor */
     handle_signals();
     n.execution = &node_execute;
+    n.training = &node_trainer;
     n.report = &report;
     n.monitor = &monitor;
     orders_open(&orders, monitor.orders_fd);

@@ -67,7 +67,7 @@ enum trainer_kind {
     TRAINER_REFUSED,       /* text: why */
     TRAINER_SHARDED,       /* n: of indices, uint32, each less than the rows, with a file of them in memory */
     TRAINER_GO,       /* step: from 0, less than n_steps; flags TRAINER_TAKES_PART, TRAINER_HAS_CHANGED */
-    TRAINER_UPDATE,   /* flag TRAINER_COMBINED */
+    TRAINER_UPDATE,   /* flags TRAINER_COMBINED, TRAINER_HAS_CHANGED */
     TRAINER_EVALUATE, /* step: of steps done; flag TRAINER_HAS_CHANGED */
     TRAINER_SAVE,     /* with the descriptor of an empty file */
     TRAINER_RESTORE,  /* with that of a file, at its start */

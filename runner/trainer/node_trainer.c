@@ -1,0 +1,339 @@
+#include "runner/trainer/node_trainer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runner/base/vector.h"
+#include "runner/exchange/barrier.h"
+#include "runner/exchange/stall.h"
+#include "shared/base/clock.h"
+#include "shared/trainer/trainer_link.h"
+#include "shared/trainer/trainer_shard.h"
+
+/* From its start until it stands before its first step a program loads its libraries and its data. */
+static const double START_S = 600;
+
+/* In which a program may do what it does after training. Then it gets SIGTERM. */
+static const double GRACE_S = 60;
+
+struct training_program {
+    struct node *n;
+    struct trainer_link link;
+    struct trainer_accepted layout;
+    int memory_fd; /* until the program has it; -1: it has */
+    char *memory;  /* (layout.bytes), mapped; NULL: not yet */
+    float *params, *grads, *combined;
+    bool has_moved;   /* params are others than in its last turn, for another reason than an exchange */
+    bool is_finished; /* it has no more data */
+    bool has_updated; /* in the present step */
+    double lr;        /* of its last update */
+};
+
+/* The program's records besides its answers. */
+
+static int record_metric(void *owner, const char *name, double value, struct err *e)
+{
+    const struct training_program *p = owner;
+    struct node *n = p->n;
+    const struct record_metric row = {.time_s = n->started > 0 ? clock_now() - n->started : 0,
+                                      .node = n->job.node,
+                                      .epoch = n->epoch,
+                                      .step = n->step.n_done,
+                                      .metric = name,
+                                      .value = value};
+
+    return node_record(n, ARTIFACT_METRICS, &row, sizeof row, 1, e);
+}
+
+static int divide_rows(void *owner, size_t n_rows, const int32_t *labels, uint32_t **index, size_t *n_index,
+                       struct err *e)
+{
+    const struct training_program *p = owner;
+
+    return trainer_shard_make(index, n_index, &p->n->set, p->n->job.node, n_rows, labels, e);
+}
+
+/* The sandbox forbids this process to make memory. */
+static int make_memory(void *owner, size_t bytes)
+{
+    const struct training_program *p = owner;
+    struct shm_source source = monitor_source(p->n->monitor);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return source.memory(source.owner, (bytes + page - 1) / page * page);
+}
+
+/* Once a second of a wait: rows appear, and servers of an asynchronous job know that this worker computes. */
+static int show_waiting(void *owner, struct err *e)
+{
+    const struct training_program *p = owner;
+    struct node *n = p->n;
+
+    if (n->started == 0)
+        return 0;
+    if (barrier_send_computing(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
+        return e->code;
+    return report_is_due(n->report, clock_now()) ? node_report_progress(n, e) : 0;
+}
+
+/* Why the program has failed, after a call of the link has: the monitor knows how it has ended. */
+static int explain_failure(struct training_program *p, struct err *e)
+{
+    struct err ignored;
+
+    if (p->link.has_failed) /* it says so itself, and ends now */
+        monitor_release_trainer(p->n->monitor, &ignored);
+    else if (p->link.has_ended)
+        return monitor_explain_trainer(p->n->monitor, e);
+    return e->code;
+}
+
+/* The start. */
+
+static int map_memory(struct training_program *p, struct err *e)
+{
+    size_t bytes = (size_t)p->layout.bytes;
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, p->memory_fd, 0);
+
+    if (at == MAP_FAILED)
+        return err_call(e, ERR_NOMEM, CALL_MAP, "%zu bytes of memory for the vectors of %s", bytes,
+                        p->n->set.trainer);
+    p->memory = at;
+    p->params = (float *)at;
+    p->grads = (float *)(void *)(p->memory + p->layout.grads_at);
+    p->combined = (float *)(void *)(p->memory + p->layout.combined_at);
+    net_use_params(p->n->net, p->params);
+    net_use_grads(p->n->net, p->grads);
+    return 0;
+}
+
+static int start_program(struct node *n, struct err *e)
+{
+    struct training_program *p = calloc(1, sizeof *p);
+    struct trainer_link_config cfg = {.program = n->set.trainer,
+                                      .interrupted = &node_interrupted,
+                                      .waiting = show_waiting,
+                                      .metric = record_metric,
+                                      .shard = divide_rows,
+                                      .memory = make_memory,
+                                      .owner = p};
+
+    if (!p)
+        return err_set(e, ERR_NOMEM, "no memory for a training program");
+    *p = (struct training_program){.n = n, .link.cfg.fd = -1, .memory_fd = -1};
+    n->program = p;
+    if (n->spec->is_reordered)
+        return err_set(
+            e, ERR_CONFIG,
+            "--placement round_robin orders parameters by server, and a training program has them in "
+            "its own order; leave it out");
+    if (loader_open_blocks(&n->loader, &n->blocks, n->job.node, e) < 0)
+        return e->code;
+    p->layout = trainer_link_lay_out(net_n_params(n->net), net_n_trained(n->net));
+    if (monitor_start_trainer(n->monitor, p->layout.bytes, &cfg.fd, &p->memory_fd, e) < 0)
+        return e->code;
+    trainer_link_open(&p->link, &cfg);
+    return map_memory(p, e);
+}
+
+/* Are its tensors those of the job? */
+static int check_layout(struct training_program *p, double deadline, struct err *e)
+{
+    const struct model_spec *m = p->n->spec;
+    struct model_tensor *own;
+    size_t n_own;
+    int rc;
+
+    if (trainer_link_take_tensors(&p->link, &own, &n_own, deadline, e) < 0)
+        return e->code;
+    rc = trainer_link_compare(&p->link, p->n->job.node, own, n_own, m->tensors, (size_t)m->n_tensors, e);
+    free(own);
+    if (rc < 0)
+        trainer_link_refuse(&p->link, e->text);
+    return rc;
+}
+
+static int accept_program(struct training_program *p, double deadline, struct err *e)
+{
+    const struct node *n = p->n;
+    uint32_t flags = exchange_reads_gradient(n->exchange) ? TRAINER_TAKES_GRADIENTS : 0;
+    uint64_t n_batches;
+
+    p->layout.node = n->job.node;
+    p->layout.n_nodes = n->set.node_count;
+    p->layout.seed = n->set.seed;
+    p->layout.n_steps = settings_steps(&n->set);
+    p->layout.every = exchange_every(n->exchange);
+    p->layout.n_done = n->step.n_done;
+    if (trainer_link_accept(&p->link, &p->layout, flags, p->memory_fd, deadline, e) < 0 ||
+        trainer_link_await_ready(&p->link, &n_batches, deadline, e) < 0)
+        return e->code;
+    if (n_batches > 0 && n_batches != (uint64_t)n->set.steps_per_epoch)
+        fprintf(stderr, "%s has %" PRIu64 " batches in an epoch here; an epoch of the job has %d steps\n",
+                n->set.trainer, n_batches, n->set.steps_per_epoch);
+    close(p->memory_fd);
+    p->memory_fd = -1;
+    return 0;
+}
+
+static int admit_program(struct node *n, struct err *e)
+{
+    struct training_program *p = n->program;
+    double deadline = clock_now() + START_S;
+
+    if (check_layout(p, deadline, e) == 0 && accept_program(p, deadline, e) == 0)
+        return 0;
+    if (e->code == ERR_TIMEOUT)
+        return err_set(
+            e, ERR_TRAINER,
+            "%s has not come to its first step %g s after its start: does it call psgd's open and next?",
+            n->set.trainer, START_S);
+    return explain_failure(p, e);
+}
+
+/* Steps. */
+
+static int give_turn(struct training_program *p, enum trainer_kind kind, uint32_t flags,
+                     struct trainer_record *answer, struct err *e)
+{
+    const struct trainer_record turn = {.kind = kind, .step = p->n->step.n_done, .flags = flags};
+
+    return trainer_link_turn(&p->link, &turn, -1, answer, INFINITY, e) < 0 ? explain_failure(p, e) : 0;
+}
+
+/* Since the program's last turn. */
+static uint32_t moved_flag(struct training_program *p)
+{
+    bool has_moved = exchange_take_move(p->n->exchange) || p->has_moved;
+
+    p->has_moved = false;
+    return has_moved ? TRAINER_HAS_CHANGED : 0;
+}
+
+static int compute_step(void *owner, const struct worker_request *request, struct err *e)
+{
+    struct training_program *p = owner;
+    struct node *n = p->n;
+    bool is_read = exchange_reads_gradient(n->exchange);
+    uint32_t part = request->takes_part && !p->is_finished ? TRAINER_TAKES_PART : 0;
+    struct step_result result = {.loss = NAN, .accuracy = NAN};
+    float *grads = net_grads(n->net);
+    struct trainer_record a;
+
+    if (node_catch_up(n, e) < 0 || give_turn(p, TRAINER_GO, part | moved_flag(p), &a, e) < 0)
+        return e->code;
+    p->is_finished = p->is_finished || a.kind == TRAINER_FINISHED;
+    p->has_updated = a.kind != TRAINER_GRADIENT;
+    if (a.kind != TRAINER_FINISHED)
+        p->lr = a.lr;
+    if (part && !p->is_finished)
+        result = (struct step_result){.n = (size_t)a.n, .loss = a.loss, .accuracy = a.accuracy};
+    if (is_read && p->has_updated && result.n > 0)
+        return err_set(e, ERR_TRAINER,
+                       "%s has updated without passing on its gradient, which codec %s combines or changes",
+                       n->set.trainer, n->set.codec);
+    if (is_read && grads != p->grads && result.n > 0)
+        vector_copy(grads, p->grads, net_n_params(n->net));
+    return worker_reported(&n->worker, is_read ? grads : NULL, &result, e);
+}
+
+static int update_step(void *owner, const struct worker_request *request, struct err *e)
+{
+    struct training_program *p = owner;
+    struct node *n = p->n;
+    uint32_t combined = request->gradient ? TRAINER_COMBINED : 0;
+    struct trainer_record a;
+
+    if (p->has_updated)
+        return worker_updated(&n->worker, p->lr, e);
+    if (request->gradient)
+        vector_copy(p->combined, request->gradient, net_n_params(n->net));
+    if (give_turn(p, TRAINER_UPDATE, combined | moved_flag(p), &a, e) < 0)
+        return e->code;
+    return worker_updated(&n->worker, p->lr, e);
+}
+
+static int evaluate_program(void *owner, double *loss, double *accuracy, struct err *e)
+{
+    struct training_program *p = owner;
+    struct node *n = p->n;
+    bool decides = n->set.target_accuracy > 0 || n->set.patience > 0;
+    struct trainer_record a;
+    int rc;
+
+    p->has_moved = p->has_moved || n->model;
+    node_swap_model(n);
+    rc = give_turn(p, TRAINER_EVALUATE, moved_flag(p), &a, e);
+    node_swap_model(n);
+    p->has_moved = n->model;
+    if (rc < 0)
+        return rc;
+    *loss = a.loss;
+    *accuracy = isfinite(a.accuracy) ? a.accuracy : NAN;
+    if (a.n > 0)
+        return step_check_test(&n->step, a.loss, step_is_last(&n->step), e);
+    if (!decides)
+        return NODE_NOT_EVALUATED;
+    return err_set(e, ERR_TRAINER, "%s has not evaluated after step %" PRIu64 ", and %s needs it",
+                   n->set.trainer, n->step.n_done, n->set.patience > 0 ? "--patience" : "--target-accuracy");
+}
+
+/* The end. */
+
+static void stop_program(struct training_program *p, uint32_t flags, const char *why)
+{
+    struct err ignored;
+
+    if (p->link.cfg.fd < 0)
+        return;
+    monitor_release_trainer(p->n->monitor, &ignored);
+    trainer_link_stop(&p->link, flags, why);
+    trainer_link_close(&p->link);
+}
+
+static int run_program(struct node *n, struct err *e)
+{
+    static const struct node_work of_program = {
+        .compute = compute_step, .update = update_step, .evaluate = evaluate_program};
+    enum stop_reason why;
+
+    if (node_train_by(n, &of_program, n->program, e) < 0)
+        return e->code;
+    why = step_stop(&n->step).reason;
+    stop_program(n->program, 0, why == STOP_NONE ? "all steps are done" : stop_what(why));
+    return 0;
+}
+
+static void stop_failed(struct node *n, const struct err *why)
+{
+    stop_program(n->program, TRAINER_HAS_FAILED, why->text);
+}
+
+static int end_program(struct node *n, struct err *e)
+{
+    return monitor_end_trainer(n->monitor, GRACE_S, e);
+}
+
+static void clear_program(struct node *n)
+{
+    struct training_program *p = n->program;
+
+    trainer_link_close(&p->link);
+    if (p->memory_fd >= 0)
+        close(p->memory_fd);
+    if (p->memory)
+        munmap(p->memory, (size_t)p->layout.bytes);
+    free(p);
+    n->program = NULL;
+}
+
+const struct node_training node_trainer = {.open = start_program,
+                                           .admit = admit_program,
+                                           .run = run_program,
+                                           .stop = stop_failed,
+                                           .end = end_program,
+                                           .clear = clear_program};
