@@ -11,6 +11,8 @@
 #include "shared/base/json.h"
 #include "shared/records/weights.h"
 
+static const char program_name[] = "trainer/state";
+
 /* Prefixes each name with "model/" or "opt/". */
 static void rename_all(struct tensor_view *out, const struct tensor_view *t, size_t n, const char *prefix)
 {
@@ -28,7 +30,8 @@ static int write_all(const char *path, const struct checkpoint *c, const struct 
     struct tensor_view opt[OPTIMIZER_TENSORS];
     size_t n_model = net_tensors(c->net, &model);
     size_t n_opt = c->optimizer ? optimizer_tensors(c->optimizer, opt) : 0;
-    size_t n = n_model + n_opt + codecs->n;
+    size_t n_program = c->n_program > 0;
+    size_t n = n_model + n_opt + codecs->n + n_program;
     struct tensor_view *all = malloc((n + 1) * sizeof *all);
     int rc;
 
@@ -42,6 +45,11 @@ static int write_all(const char *path, const struct checkpoint *c, const struct 
     rename_all(all, model, n_model, "model/");
     rename_all(all + n_model, opt, n_opt, "opt/");
     rename_all(all + n_model + n_opt, codecs->tensors, codecs->n, "");
+    if (n_program > 0) {
+        all[n - 1] = (struct tensor_view){
+            .type = TENSOR_U8, .n_dims = 1, .shape = {c->n_program}, .data = c->program};
+        snprintf(all[n - 1].name, sizeof all[n - 1].name, "%s", program_name);
+    }
     rc = tensor_file_write(path, all, n, meta, e);
     free(all);
     return rc;
@@ -194,6 +202,17 @@ static int restore_optimizer(struct optimizer *o, const struct tensor_file *f, s
     return 0;
 }
 
+static int find_program(struct checkpoint *c, const struct tensor_file *f, struct err *e)
+{
+    const struct tensor_view *t = tensor_file_find(f, program_name);
+
+    if (t && (t->type != TENSOR_U8 || t->n_dims != 1))
+        return err_set(e, ERR_CONFIG, "tensor \"%s\" is no list of bytes", program_name);
+    c->program = t ? t->data : NULL;
+    c->n_program = t ? t->shape[0] : 0;
+    return 0;
+}
+
 int checkpoint_restore(struct checkpoint *c, const struct tensor_file *f, const struct model_spec *m,
                        struct err *e)
 {
@@ -202,7 +221,7 @@ int checkpoint_restore(struct checkpoint *c, const struct tensor_file *f, const 
         restore_cursor(c, f, e) < 0 || weights_check(f, "model/", m, e) < 0)
         return e->code;
     net_load(c->net, f, "model/");
-    if (restore_optimizer(c->optimizer, f, e) < 0)
+    if (restore_optimizer(c->optimizer, f, e) < 0 || find_program(c, f, e) < 0)
         return e->code;
     return exchange_restore(c->exchange, f, c->step, e);
 }

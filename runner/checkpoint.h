@@ -1,9 +1,11 @@
 /* checkpoint -- a node's complete state in one safetensors file: a job that resumes from it continues as if
  * it had never stopped.
  *
- *   model/NAME   the parameters, with their names in a model file
- *   opt/NAME     the optimizer's vectors, as "opt/adam.m"; workers only
- *   codec/...    exchange_state.h
+ *   model/NAME     the parameters, with their names in a model file
+ *   opt/NAME       the optimizer's vectors, as "opt/adam.m"; workers only
+ *   codec/...      exchange_state.h
+ *   trainer/state  bytes that a training program has saved (U8), and that psgd does not read. The codec is in
+ *                  the process that writes them, so a program must not execute what it finds there
  *
  * Metadata: format "psgd-checkpoint", version, job_id, node, settings and arch (the documents), epoch, step,
  * round, samples, optimizer_steps, codec_sha256 (of the codec's file), preprocessing (the record, if the job
@@ -32,6 +34,8 @@ struct checkpoint { /* the state to save or restore; all pointers are borrowed *
     struct net *net;
     struct optimizer *optimizer; /* NULL: a server */
     struct exchange *exchange;
+    const void *program; /* (n_program) bytes of the program; restored, they are in the file. NULL: none */
+    size_t n_program;
     int epoch; /* completed */
     uint64_t step, samples;
 };
@@ -41,7 +45,7 @@ int checkpoint_can_write(const struct checkpoint *c, struct err *e);
 /* Replaces `path`. ERR_CODEC, ERR_INTERNAL: as exchange_save. */
 int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e);
 
-/* Sets epoch, step and samples, and the contents of net, optimizer and exchange. ERR_CONFIG: the file is not
+/* Sets epoch, step, samples and program, and the contents of net, optimizer and exchange. ERR_CONFIG: the file is not
  * a checkpoint of this node, model, codec and settings, or is inconsistent; the contents are then
  * undefined. */
 int checkpoint_restore(struct checkpoint *c, const struct tensor_file *f, const struct model_spec *m,

@@ -188,7 +188,10 @@ static int load_checkpoint(struct node *n, struct err *e)
     if (n->set.starts_from != STARTS_FROM_CHECKPOINT)
         return 0;
     rc = checkpoint_restore(&c, &n->start, n->spec, e) < 0 ? err_at(e, "checkpoint") : 0;
-    close_checkpoint(n);
+    if (!n->program)
+        close_checkpoint(n);
+    n->program_state = c.program;
+    n->n_program_state = c.n_program;
     n->first_epoch = n->epoch = c.epoch;
     n->step.n_done = c.step;
     n->step.n_samples = c.samples;
@@ -206,15 +209,23 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
     const char *previous = artifact_name(ARTIFACT_PREVIOUS_CHECKPOINT);
     struct checkpoint c = checkpoint(n);
     char next_name[NAME_MAX + 1]; /* the agent removes this temporary file if the node is killed */
+    void *state = NULL;
+    int rc;
 
-    if (file_temporary(next_name, sizeof next_name, name, e) < 0)
+    if (file_temporary(next_name, sizeof next_name, name, e) < 0 ||
+        (n->program && n->training->save(n, &state, &c.n_program, e) < 0))
         return e->code;
     c.epoch = epoch;
     c.step = (uint64_t)epoch * (uint64_t)n->set.steps_per_epoch;
     c.samples = n->step.n_samples;
+    c.program = state;
     /* Both earlier files stay until the new one is complete: writing takes long, and the disk may be full. */
-    if (node_flush_records(n, e) < 0 || node_enter_folder(n, e) < 0 || checkpoint_write(next_name, &c, e) < 0)
-        return err_at(e, "checkpoint of epoch %d", epoch);
+    rc = node_flush_records(n, e) < 0 || node_enter_folder(n, e) < 0 || checkpoint_write(next_name, &c, e) < 0
+             ? err_at(e, "checkpoint of epoch %d", epoch)
+             : 0;
+    free(state);
+    if (rc < 0)
+        return rc;
     if (rename(name, previous) < 0 && errno != ENOENT)
         return err_errno(e, ERR_IO, "%s", previous);
     return rename(next_name, name) < 0 ? err_errno(e, ERR_IO, "%s", name) : 0;

@@ -49,6 +49,8 @@ struct node_training {
     int (*admit)(struct node *n, struct err *e); /* its tensors are the job's, and it stands before a step */
 
     int (*run)(struct node *n, struct err *e);
+    /* *state (*size): what the program has saved, for a checkpoint; the caller frees it. NULL: nothing. */
+    int (*save)(struct node *n, void **state, size_t *size, struct err *e);
     void (*stop)(struct node *n, const struct err *why); /* the node has failed: tells the program */
     int (*end)(struct node *n, struct err *e);           /* after node_finish: waits for the program's end */
     void (*clear)(struct node *n);                       /* frees what `open` made; at any point */
@@ -70,9 +72,12 @@ struct node {
     struct executing *executing; /* NULL: it trains */
     const struct node_training *training;
     struct training_program *program; /* NULL: psgd computes, or it is a server */
-    int max_batch;                    /* of the net: the batch size of evaluation, at least a block's */
+    /* (n_program_state) of the checkpoint to resume from, in `start`; NULL: none */
+    const void *program_state;
+    size_t n_program_state;
+    int max_batch; /* of the net: the batch size of evaluation, at least a block's */
     struct schedule schedule;
-    struct tensor_file start; /* the checkpoint to resume from, until it is restored */
+    struct tensor_file start; /* the checkpoint to resume from */
     struct metrics *metrics;  /* of a worker; a server has none */
     struct loader loader;
     struct codec_layer *layers; /* (n_layers) */

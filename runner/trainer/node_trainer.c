@@ -1,16 +1,20 @@
 #include "runner/trainer/node_trainer.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runner/base/vector.h"
 #include "runner/exchange/barrier.h"
 #include "runner/exchange/stall.h"
 #include "shared/base/clock.h"
+#include "shared/base/file.h"
 #include "shared/trainer/trainer_link.h"
 #include "shared/trainer/trainer_shard.h"
 
@@ -160,7 +164,8 @@ static int check_layout(struct training_program *p, double deadline, struct err 
 static int accept_program(struct training_program *p, double deadline, struct err *e)
 {
     const struct node *n = p->n;
-    uint32_t flags = exchange_reads_gradient(n->exchange) ? TRAINER_TAKES_GRADIENTS : 0;
+    uint32_t gradients = exchange_reads_gradient(n->exchange) ? TRAINER_TAKES_GRADIENTS : 0;
+    uint32_t flags = gradients | (n->program_state ? TRAINER_IS_RESUMED : 0);
     uint64_t n_batches;
 
     p->layout.node = n->job.node;
@@ -180,12 +185,102 @@ static int accept_program(struct training_program *p, double deadline, struct er
     return 0;
 }
 
+/* A file that has no name any more, at its start. A sandboxed process can make files in its folder only. */
+static int make_state_file(struct node *n, struct err *e)
+{
+    char name[NAME_MAX + 1];
+    int fd;
+
+    if (node_enter_folder(n, e) < 0 || file_temporary(name, sizeof name, "trainer-state", e) < 0)
+        return e->code;
+    fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 || unlink(name) < 0) {
+        err_errno(e, ERR_IO, "%s", name);
+        if (fd >= 0)
+            close(fd);
+        return e->code;
+    }
+    return fd;
+}
+
+static int give_state(struct training_program *p, enum trainer_kind kind, int fd, struct err *e)
+{
+    const struct trainer_record turn = {.kind = kind, .step = p->n->step.n_done};
+    struct trainer_record a;
+
+    return trainer_link_turn(&p->link, &turn, fd, &a, INFINITY, e);
+}
+
+static int restore_program(struct training_program *p, struct err *e)
+{
+    struct node *n = p->n;
+    int fd, rc = 0;
+
+    if (!n->program_state)
+        return 0;
+    fd = make_state_file(n, e);
+    if (fd < 0)
+        return fd;
+    if (file_write_all(fd, n->program_state, n->n_program_state, "the training program's state", e) < 0)
+        rc = e->code;
+    else if (lseek(fd, 0, SEEK_SET) < 0)
+        rc = err_errno(e, ERR_IO, "the training program's state");
+    else
+        rc = give_state(p, TRAINER_RESTORE, fd, e);
+    close(fd);
+    return rc;
+}
+
+/* The program may still write to the file, so it is not mapped. */
+static int read_state(void **state, size_t *size, int fd, struct err *e)
+{
+    static const char what[] = "the training program's state";
+    struct stat st;
+    size_t at = 0;
+    ssize_t got = 1;
+
+    *state = NULL;
+    *size = 0;
+    if (fstat(fd, &st) < 0)
+        return err_errno(e, ERR_IO, "%s", what);
+    if (st.st_size == 0)
+        return 0;
+    *state = malloc((size_t)st.st_size);
+    if (!*state)
+        return err_set(e, ERR_NOMEM, "no memory for %lld bytes of %s", (long long)st.st_size, what);
+    while (at < (size_t)st.st_size &&
+           (got = pread(fd, (char *)*state + at, (size_t)st.st_size - at, (off_t)at)) > 0)
+        at += (size_t)got;
+    if (got < 0)
+        err_errno(e, ERR_IO, "%s", what);
+    *size = at;
+    if (got >= 0)
+        return 0;
+    free(*state);
+    *state = NULL;
+    return e->code;
+}
+
+static int save_program(struct node *n, void **state, size_t *size, struct err *e)
+{
+    int fd = make_state_file(n, e), rc;
+
+    *state = NULL;
+    if (fd < 0)
+        return fd;
+    rc = give_state(n->program, TRAINER_SAVE, fd, e) < 0 ? explain_failure(n->program, e)
+                                                         : read_state(state, size, fd, e);
+    close(fd);
+    return rc;
+}
+
 static int admit_program(struct node *n, struct err *e)
 {
     struct training_program *p = n->program;
     double deadline = clock_now() + START_S;
 
-    if (check_layout(p, deadline, e) == 0 && accept_program(p, deadline, e) == 0)
+    if (check_layout(p, deadline, e) == 0 && accept_program(p, deadline, e) == 0 &&
+        restore_program(p, e) == 0)
         return 0;
     if (e->code == ERR_TIMEOUT)
         return err_set(
@@ -334,6 +429,7 @@ static void clear_program(struct node *n)
 const struct node_training node_trainer = {.open = start_program,
                                            .admit = admit_program,
                                            .run = run_program,
+                                           .save = save_program,
                                            .stop = stop_failed,
                                            .end = end_program,
                                            .clear = clear_program};

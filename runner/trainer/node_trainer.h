@@ -4,6 +4,7 @@
  *   WORKER_COMPUTES    GO; the answer is GRADIENT, or, where the rule reads no gradients, UPDATED
  *   WORKER_UPDATES     UPDATE by the exchanged gradient, unless it has answered UPDATED already
  *   WORKER_EVALUATES   EVALUATE
+ *   WORKER_SAVES       SAVE, into a file whose bytes become part of the checkpoint
  *
  * The vectors of the model are in the program's memory; its gradient is copied only where the nodes of a machine
  * sum gradients in memory of their own, and the exchanged one always, because a rule may have changed it.

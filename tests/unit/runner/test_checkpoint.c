@@ -275,6 +275,37 @@ TEST(a_node_of_a_training_program_is_restored_by_the_names_of_its_tensors)
     close_node(&b);
 }
 
+TEST(what_a_training_program_has_saved_is_in_its_nodes_checkpoint)
+{
+    static const char state[] = "step 20\0seed";
+    struct tensor_file file;
+    struct fixture f;
+    char *bytes;
+    size_t len;
+    struct err e;
+
+    open_node(&f, small);
+    work(&f);
+    f.c.program = state;
+    f.c.n_program = sizeof state;
+    bytes = bytes_of(&len, &f);
+    f.c.program = NULL;
+    assert_ok(tensor_file_parse(&file, bytes, len, "c", &e));
+    assert_ok(checkpoint_restore(&f.c, &file, f.spec, &e));
+    assert_int_equal(f.c.n_program, sizeof state);
+    assert_memory_equal(f.c.program, state, sizeof state);
+    tensor_file_close(&file);
+    free(bytes);
+
+    f.c.n_program = 0;
+    bytes = bytes_of(&len, &f);
+    f.c.program = state;
+    assert_ok(restore(&f, bytes, len, &e));
+    assert_null(f.c.program);
+    free(bytes);
+    close_node(&f);
+}
+
 TEST(every_truncation_is_refused)
 {
     struct fixture f;
@@ -543,6 +574,7 @@ int main(void)
         cmocka_unit_test(a_node_is_restored_bit_for_bit),
         cmocka_unit_test(a_restored_node_saves_the_same_bytes),
         cmocka_unit_test(a_node_of_a_training_program_is_restored_by_the_names_of_its_tensors),
+        cmocka_unit_test(what_a_training_program_has_saved_is_in_its_nodes_checkpoint),
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(a_flipped_bit_is_refused_or_harmless),
         cmocka_unit_test(a_checkpoint_of_another_node_is_refused),
