@@ -214,7 +214,7 @@ static char *reservation_line(const struct submission *s, const struct job_node 
                   s->settings.node_count, "server_count", s->settings.server_count, "submitter",
                   json_text(submitter, SIZE_MAX), "no_queue", (int)s->opt->no_queue, "time_limit_s",
                   s->settings.time_limit_s);
-    if (s->settings.threads > 1)
+    if (s->settings.threads > 1 || s->settings.trainer[0])
         json_object_set_new(o, "workers_on_host", json_integer(workers_on_host(s, n)));
     if (s->settings.starts_from != STARTS_FROM_SEED) /* an agent that does not support it refuses */
         json_object_set_new(o, "weights", json_true());
