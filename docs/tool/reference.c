@@ -23,6 +23,7 @@
 #include "submit/data/data_sets.h"
 #include "submit/options/options_table.h"
 #include "submit/terminal/exit_status.h"
+#include "submit/trainer/trainer_limits.h"
 #include "submit/verbs/verbs.h"
 
 static bool is_letter(char c)
@@ -465,6 +466,59 @@ static int page_codecs(struct err *e)
     return rc;
 }
 
+/* ---- training programs ---- */
+
+/* What a program notices of the rule. */
+static const char *seen_of(const struct codec_facts *f)
+{
+    if (!f->sends_grads && !f->sends_params)
+        return "nothing: each worker trains alone";
+    if (f->has_events)
+        return "other parameters at any step";
+    if (f->sends_grads)
+        return "in each step the combined gradient, for its update";
+    return f->changes_grads ? "new parameters after `every` steps; in each step its gradient, changed"
+                            : "new parameters after `every` steps";
+}
+
+static int print_rule_of_trainer(const char *name, struct err *e)
+{
+    const char *why, *instead;
+    struct codec_look l;
+
+    if (codec_look_open(&l, name, NULL, e) < 0)
+        return e->code;
+    why = trainer_limits_rule(&instead, &l.facts);
+    printf("| `%s` | %s | ", name, why ? "no" : "yes");
+    if (why)
+        printf("It %s. %s", why, instead);
+    else
+        printf("The program sees %s.", seen_of(&l.facts));
+    puts(" |");
+    codec_look_close(&l);
+    return 0;
+}
+
+static int page_trainers(struct err *e)
+{
+    char names[FIND_NAMES_MAX][FIND_NAME_LEN], name[ARGS_NAME], hint[TRAINER_HINT];
+    const char *why;
+
+    print_head("Rules and options with a training program",
+               "the codecs and the table of `submit/trainer/trainer_limits.c`");
+    puts("\nWith `--trainer FILE` a program of the user's computes gradients and updates. Paths, aggregates, "
+         "compressors,\n`--participate` and `--overlap` go with the rules as in "
+         "[combinations.md](../combinations.md).\n"
+         "\n## Rules\n\n| rule | with a program | |\n|---|---|---|");
+    for (int i = 0, n = find_codecs(names, "."); i < n; i++)
+        if (print_rule_of_trainer(names[i], e) < 0)
+            return e->code;
+    puts("\n## Options that are refused\n\n| option | because the program | instead |\n|---|---|---|");
+    for (size_t i = 0; trainer_limits_option(i, name, &why, hint); i++)
+        printf("| `--%s` | %s | %s |\n", name, why, hint);
+    return 0;
+}
+
 /* ---- models and data ---- */
 
 static int print_optimizer(const char *kind, struct err *e)
@@ -632,6 +686,7 @@ static const struct {
     {"agent", page_agent},
     {"records", page_records},
     {"codecs", page_codecs},
+    {"trainers", page_trainers},
     {"optimizers", page_optimizers},
     {"data_sets", page_data_sets},
     {"routes", page_routes},

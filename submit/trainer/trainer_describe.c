@@ -133,7 +133,8 @@ static int send_record(struct talk *t, struct trainer_record *r, int fd, struct 
 {
     r->version = TRAINER_VERSION;
     r->sequence = t->n_sent++;
-    if (fd_pass_send(t->socket, r, sizeof *r, fd, 0) == (ssize_t)sizeof *r || errno == EPIPE)
+    if (fd_pass_send(t->socket, r, sizeof *r, fd, 0) == (ssize_t)sizeof *r || errno == EPIPE ||
+        errno == ECONNRESET)
         return 0; /* a program that has ended is noticed by its end */
     return err_errno(e, ERR_IO, "sending to %s", name_of(t));
 }
@@ -462,7 +463,7 @@ static int await_ready(struct talk *t, bool *has_ended, struct err *e)
             p[1].fd = -1; /* and is not polled again: its end follows */
         if (p[2].revents && !read_output(t))
             p[2].fd = -1;
-        if (read_records(t, e) < 0 || check_wait(t, until, &report_at, e) < 0)
+        if (read_records(t, e) < 0 || (t->stage != IS_READY && check_wait(t, until, &report_at, e) < 0))
             return e->code;
     }
     return 0;
