@@ -14,6 +14,7 @@
 
 struct describe_how {
     const char *folder; /* of the unpacked program, whose working directory it becomes */
+    const char *temp;   /* a folder for temporary files */
     const struct trainer_main *main;
     const char *python;         /* the interpreter of a program in Python */
     const struct settings *set; /* of the job: arguments, partition, seed, nodes */

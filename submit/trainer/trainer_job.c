@@ -131,6 +131,7 @@ static int start_package(struct submission *s, const struct trainer_files *f, co
     struct trainer_main main;
     char package[PATH_MAX], folder[PATH_MAX];
     const struct describe_how how = {.folder = folder,
+                                     .temp = temp,
                                      .main = &main,
                                      .python = s->opt->trainer_python,
                                      .set = &s->settings,

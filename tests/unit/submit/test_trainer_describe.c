@@ -98,7 +98,8 @@ static int describe(struct trainer_description *d, const char *folder, const cha
 {
     struct trainer_main main = {.is_python = file_has_ending(file, ".py")};
     struct settings set;
-    const struct describe_how how = {.folder = folder, .main = &main, .python = "/none/python", .set = &set};
+    const struct describe_how how = {
+        .folder = folder, .temp = folder, .main = &main, .python = "/none/python", .set = &set};
 
     settings_default(&set);
     set.node_count = 4;
@@ -170,11 +171,11 @@ TEST(what_a_program_announces_is_checked)
     struct trainer_description d;
 
     assert_int_equal(describe_own(&d, "twice\n"), ERR_TRAINER);
-    assert_error_has("\"W\" is the name of an earlier tensor, too");
+    assert_error_has("tensor 'W' comes twice");
     assert_int_equal(describe_own(&d, "nan\n"), ERR_TRAINER);
-    assert_error_has("\"mean\" has a value at its start that is not finite");
+    assert_error_has("'mean' has a value at its start that is not finite");
     assert_int_equal(describe_own(&d, "early\n"), ERR_TRAINER);
-    assert_error_has("out of turn");
+    assert_error_has("READY where it does not belong");
     assert_int_equal(describe_own(&d, "gives-up\n"), ERR_TRAINER);
     assert_string_equal(e.text, "program: there is no data");
 }
