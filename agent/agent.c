@@ -117,11 +117,12 @@ static void log_start(const struct agent *a)
                  a->jobs.codecs.list);
     if (a->jobs.trainers.policy == TRAINERS_ANY)
         log_line(LOG_LEVEL_INFO, "agent", NULL,
-                 "training programs: any, not isolated, as this agent's user (--trainers)");
+                 "training programs: any, as this agent's user, isolation %s (--trainers)",
+                 trainer_isolation_name(a->jobs.trainers.isolation));
     if (a->jobs.trainers.policy == TRAINERS_ALLOWLIST)
         log_line(LOG_LEVEL_INFO, "agent", NULL,
-                 "training programs: those listed in %s, not isolated, as this agent's user",
-                 a->jobs.trainers.list);
+                 "training programs: those listed in %s, as this agent's user, isolation %s",
+                 a->jobs.trainers.list, trainer_isolation_name(a->jobs.trainers.isolation));
     log_line(a->jobs.isolation.level < ISOLATION_DEFAULT ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "agent", NULL,
              "isolation of codecs: %s%s%s", isolation_name(a->jobs.isolation.level),
              a->jobs.isolation.lacks[0] ? "; " : "", a->jobs.isolation.lacks);
@@ -211,6 +212,8 @@ static int start_agent(struct agent_options *o, struct err *e)
     snprintf(a.exe, sizeof a.exe, "/proc/self/exe"); /* works also after the file was replaced */
     snprintf(a.jobs.codecs.builtin_dir, sizeof a.jobs.codecs.builtin_dir, "%s/codecs", exe_dir);
     rc = runner_about_isolation(&a.jobs.isolation, a.jobs.runner_exe, o->require_isolation, e);
+    if (rc == 0)
+        rc = trainer_rules_check(&a.jobs.trainers, a.jobs.isolation.landlock_abi, e);
     if (rc < 0)
         close(l.fd);
     else

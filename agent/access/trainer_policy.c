@@ -32,21 +32,46 @@ static int find_python(char out[PATH_MAX], const char *named, struct err *e)
     return 0;
 }
 
+static int find_data(char out[PATH_MAX], const char *named, struct err *e)
+{
+    struct stat st;
+
+    if (!named[0])
+        return 0;
+    if (file_absolute(out, PATH_MAX, named, e) < 0)
+        return e->code;
+    if (stat(out, &st) < 0 || !S_ISDIR(st.st_mode))
+        return err_set(e, ERR_USAGE, "--trainer-data %s: there is no such folder", named);
+    if (!utf8_is_clean(out))
+        return err_set(e, ERR_USAGE, "--trainer-data: its path is not UTF-8, or has control characters");
+    return 0;
+}
+
 int trainer_rules_set(struct trainer_rules *r, const struct agent_options *opt, struct err *e)
 {
     char python[PATH_MAX];
 
-    *r = (struct trainer_rules){.policy = (enum trainer_policy)opt->trainers};
+    *r = (struct trainer_rules){.policy = (enum trainer_policy)opt->trainers,
+                                .isolation = (enum trainer_isolation)opt->trainer_isolation};
     memcpy(r->list, opt->trainer_list, sizeof r->list);
     if (!r->list[0] && file_join(r->list, sizeof r->list, opt->dir, "trainers.allow", e) < 0)
         return e->code;
-    if (find_python(python, opt->trainer_python, e) < 0)
+    if (find_data(r->data, opt->trainer_data, e) < 0 || find_python(python, opt->trainer_python, e) < 0)
         return e->code;
     if (python[0] && file_absolute(r->python, sizeof r->python, python, e) < 0)
         return e->code;
     if (!utf8_is_clean(r->python)) /* it is sent as JSON, and printed */
         return err_set(e, ERR_USAGE, "--trainer-python: its path is not UTF-8, or has control characters");
     return 0;
+}
+
+int trainer_rules_check(const struct trainer_rules *r, int landlock_abi, struct err *e)
+{
+    if (r->policy == TRAINERS_NONE || r->isolation == TRAINER_ISOLATION_NONE || landlock_abi > 0)
+        return 0;
+    return err_set(e, ERR_AUTH,
+                   "--trainer-isolation files: this kernel has no Landlock (it needs Linux 5.13 and "
+                   "lsm=landlock)");
 }
 
 static int refuse_all(const char *name, struct err *e)

@@ -112,6 +112,7 @@ static void add_trainers(json_t *o, const struct agent *a)
 
     json_object_set_new(o, "trainers", json_stringn(policy, (size_t)n));
     json_object_set_new(o, "trainer_python", r->python[0] ? json_string(r->python) : json_null());
+    json_object_set_new(o, "trainer_isolation", json_string(trainer_isolation_name(r->isolation)));
     trainer_about_add(o, &a->jobs.trainer_about);
 }
 

@@ -6,6 +6,7 @@
 #include "shared/base/file.h"
 #include "shared/job/worker_list.h"
 #include "shared/plugin/isolation.h"
+#include "shared/trainer/trainer_isolation.h"
 
 #define AT(member) ARGS_AT(struct agent_options, member)
 
@@ -48,7 +49,7 @@ static const struct args_option table[] = {
      "are "
      "not built in); none: also run codecs without isolation"},
     {"trainers", "", ARGS_CHOICE, AT(trainers), RUN, TRUST, TRAINER_POLICY_CHOICES,
-     "training programs of submitters that may run here, as this agent's user and not isolated, see "
+     "training programs of submitters that may run here, as this agent's user, see --trainer-isolation and "
      "SECURITY.md (any if the agent listens on loopback addresses only and requires a token, else none); "
      "allowlist: those of --trainer-list"},
     {"trainer-list", "", ARGS_PATH, AT(trainer_list), RUN, TRUST, "FILE",
@@ -56,6 +57,11 @@ static const struct args_option table[] = {
      "has the one to add"},
     {"trainer-python", "", ARGS_PATH, AT(trainer_python), RUN, TRUST, "FILE",
      "interpreter of training programs in Python (python3 in $PATH)"},
+    {"trainer-isolation", "", ARGS_CHOICE, AT(trainer_isolation), RUN, TRUST, TRAINER_ISOLATION_CHOICES,
+     "how training programs are confined (none); files: they read the system's folders, the interpreter and "
+     "--trainer-data, write into folders of their own, and signal no other process"},
+    {"trainer-data", "", ARGS_PATH, AT(trainer_data), RUN, TRUST, "FOLDER",
+     "data sets that training programs may read with --trainer-isolation files"},
     {"scope", "", ARGS_CHOICE, AT(scope), TOKEN, TOKENS, SCOPE_CHOICES,
      "add, invite: what the token allows (submit): read jobs and results; run jobs of its own; manage all "
      "jobs"},

@@ -51,6 +51,8 @@ struct agent_options {
     int trainers;                     /* enum trainer_policy; -1: by the listening address */
     char trainer_list[PATH_MAX];      /* "": DIR/trainers.allow */
     char trainer_python[PATH_MAX];    /* "": python3 in $PATH */
+    int trainer_isolation;            /* enum trainer_isolation */
+    char trainer_data[PATH_MAX];      /* "": none */
     int job_memory_gib;               /* -1: a fraction of the machine's; 0: no limit */
     int job_disk_gib;                 /* 0: no limit */
     int scope;                        /* enum scope, of `agent token` */

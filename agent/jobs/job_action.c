@@ -116,6 +116,13 @@ static int order(struct task *t, const char *line, size_t len, struct err *e)
     return loop_watch(t->jobs->loop, &t->order_watch, EPOLLOUT, e);
 }
 
+static void add_trainer_rules(json_t *order, const struct trainer_rules *r)
+{
+    json_object_set_new(order, "trainer_python", json_string(r->python));
+    json_object_set_new(order, "trainer_isolation", json_string(trainer_isolation_name(r->isolation)));
+    json_object_set_new(order, "trainer_data", json_string(r->data));
+}
+
 static int send_job(struct task *t, struct err *e)
 {
     const struct job_spec *s = &t->job.spec;
@@ -128,7 +135,7 @@ static int send_job(struct task *t, struct err *e)
     int rc;
 
     if (job_spec_has_program(s))
-        json_object_set_new(o, "trainer_python", json_string(t->jobs->trainers.python));
+        add_trainer_rules(o, &t->jobs->trainers);
     line = json_line(o);
     json_decref(o);
     if (!line)

@@ -141,6 +141,11 @@ int orders_parse_job(struct orders_job *out, const char *line, size_t len, struc
          .choices = ISOLATION_CHOICES},
         {.key = "own_tree", .kind = JSON_FIELD_BOOL, JSON_AT(struct orders_job, own_tree)},
         {.key = "trainer_python", .kind = JSON_FIELD_TEXT, JSON_AT(struct orders_job, trainer_python)},
+        {.key = "trainer_isolation",
+         .kind = JSON_FIELD_CHOICE,
+         JSON_AT(struct orders_job, trainer_isolation),
+         .choices = TRAINER_ISOLATION_CHOICES},
+        {.key = "trainer_data", .kind = JSON_FIELD_TEXT, JSON_AT(struct orders_job, trainer_data)},
         {0},
     };
     json_t *doc;

@@ -11,6 +11,7 @@
 #include "shared/base/err.h"
 #include "shared/base/flag.h"
 #include "shared/plugin/isolation.h"
+#include "shared/trainer/trainer_isolation.h"
 
 enum { ORDERS_FD = 3, ORDERS_LISTEN_FD = 4 };
 
@@ -30,6 +31,8 @@ struct orders_job {
     /* The interpreter of training programs in Python, an absolute path; "": the agent has none, or this node
      * runs no training program. */
     char trainer_python[PATH_MAX];
+    enum trainer_isolation trainer_isolation;
+    char trainer_data[PATH_MAX]; /* a folder that a confined program may read; "": none */
 };
 
 struct orders_start {

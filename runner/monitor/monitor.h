@@ -82,8 +82,9 @@ int monitor_explain_trainer(struct monitor *m, struct err *e);
 /* Call it before STOP is sent, and after FAILED has been received: from now on the program may end. */
 int monitor_release_trainer(struct monitor *m, struct err *e);
 /* After its socket is closed: waits until the program has ended, with all processes that it has started. After
- * grace_s they get SIGTERM, after as long again SIGKILL; at most 600 s each. A program that has not ended when
- * this process does is killed at once. No effect without a program. */
+ * grace_s they get SIGTERM, after as long again SIGKILL; at most 600 s each. Call it before a success is
+ * reported, and after a failure is: the agent kills a node 5 s after its last line. A program that has not ended
+ * when this process does is killed at once. No effect without a program. */
 int monitor_end_trainer(struct monitor *m, double grace_s, struct err *e);
 
 /* After the end of file of `orders_fd`: finds out whether the agent or the monitor has ended. ERR_LOST, with

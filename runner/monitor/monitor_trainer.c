@@ -40,8 +40,8 @@
 #include "shared/trainer/trainer_package.h"
 
 static const char package_path[] = "../packages/" TRAINER_PACKAGE_NAME,
-                  settings_path[] = "../packages/settings.json", program_path[] = "../trainer/program",
-                  temporary_path[] = "../trainer/tmp";
+                  settings_path[] = "../packages/settings.json", folder_path[] = "../trainer",
+                  program_path[] = "../trainer/program", temporary_path[] = "../trainer/tmp";
 
 /* A job process that waits for the program sees the end of its socket at once, asks, and reports the program's
  * end in its own order. One that waits for something else, or is in a codec's call, does not. */
@@ -52,8 +52,11 @@ static const double EXPLAIN_S = 1; /* in which a program ends that has closed it
 
 /* What the program's process gets besides the command. */
 struct program_setup {
-    const char *temporary; /* folder; NULL: the system's */
-    int n_threads;         /* 0: as many as its libraries choose */
+    char temporary[PATH_MAX]; /* folder; "": the system's */
+    int n_threads;            /* 0: as many as its libraries choose */
+    bool is_confined;
+    struct trainer_places places;
+    char own[PATH_MAX], installation[PATH_MAX], environment[PATH_MAX], modules[PATH_MAX]; /* of places */
 };
 
 /* The monitor ignores some signals, which a program would inherit. */
@@ -87,7 +90,8 @@ static bool lift_limits(void)
     return true;
 }
 
-/* OPENBLAS_NUM_THREADS is 1 for the runner, whose sandbox must come before its threads. */
+/* OPENBLAS_NUM_THREADS is 1 for the runner, whose sandbox must come before its threads. Libraries keep files in
+ * the user's home, which a confined program cannot open. */
 static bool set_environment(const struct program_setup *s)
 {
     char n[16];
@@ -95,19 +99,22 @@ static bool set_environment(const struct program_setup *s)
     snprintf(n, sizeof n, "%d", s->n_threads);
     return trainer_command_set_environment(NULL) == 0 && unsetenv("OPENBLAS_NUM_THREADS") == 0 &&
            (s->n_threads == 0 || setenv("OMP_NUM_THREADS", n, 1) == 0) &&
-           (s->temporary ? setenv("TMPDIR", s->temporary, 1) : unsetenv("TMPDIR")) == 0;
+           (!s->is_confined || setenv("HOME", s->own, 1) == 0) &&
+           (s->temporary[0] ? setenv("TMPDIR", s->temporary, 1) : unsetenv("TMPDIR")) == 0;
 }
 
 static int prepare_program(void *arg)
 {
+    const struct program_setup *s = arg;
+
     restore_signals();
-    return lift_limits() && set_environment(arg) ? 0 : -1;
+    return lift_limits() && set_environment(s) && (!s->is_confined || sandbox_trainer(&s->places) == 0) ? 0
+                                                                                                        : -1;
 }
 
 /* The start: in the monitor. */
 
-/* Writes the path of ../NAME without "..", as the program shows it, and it must not depend on the folder in
- * which it is. */
+/* Writes the path of ../NAME without "..", because the program shows it. */
 static int absolute_path(char out[PATH_MAX], const char *beside, struct err *e)
 {
     char here[PATH_MAX], *slash;
@@ -131,8 +138,8 @@ static int share_of_processors(int n_workers)
     return n_workers > 1 && n < 1 ? 1 : n;
 }
 
-/* Python's processes of several (multiprocessing, and so PyTorch's loaders of data) listen at Unix sockets below
- * $TMPDIR, whose address has little room. */
+/* Processes of Python's multiprocessing, as PyTorch's loaders of data are, listen at Unix sockets below $TMPDIR,
+ * whose addresses have little room. */
 static bool has_room_for_sockets(const char *folder)
 {
     static const char socket_name[] = "/pymp-xxxxxxxx/listener-xxxxxxxx";
@@ -227,11 +234,55 @@ static void offer_to_oom_killer(pid_t pid)
         fprintf(stderr, "cannot set oom_score_adj of the training program\n");
 }
 
-static int start_program(struct monitor_trainer *t, struct program_channels *c,
-                         const struct trainer_command *command, int n_workers, struct err *e)
+/* Cuts "/bin/python3" off. "": nothing else is left. */
+static void cut_prefix(char *path)
 {
-    char temporary[PATH_MAX];
-    struct program_setup setup = {.n_threads = share_of_processors(n_workers)};
+    for (int i = 0; i < 2; i++) {
+        char *slash = strrchr(path, '/');
+
+        if (slash)
+            *slash = '\0';
+    }
+}
+
+/* An interpreter of a virtual environment is a link to that of the installation, and needs both folders. */
+static int find_places(struct program_setup *s, const struct orders_job *job, struct err *e)
+{
+    if (landlock_version() < 0)
+        return err_errno(e, ERR_TRAINER,
+                         "this agent confines training programs, and the kernel has no Landlock");
+    if (absolute_path(s->own, folder_path, e) < 0)
+        return e->code;
+    snprintf(s->environment, sizeof s->environment, "%s", job->trainer_python);
+    if (!realpath(job->trainer_python, s->installation))
+        s->installation[0] = '\0';
+    cut_prefix(s->environment);
+    cut_prefix(s->installation);
+    if (file_exe_dir(s->modules, sizeof s->modules - sizeof "/python", e) < 0)
+        return e->code;
+    strcat(s->modules, "/python");
+    s->is_confined = true;
+    s->places = (struct trainer_places){.own = s->own,
+                                        .prefixes = {s->environment, s->installation},
+                                        .read_only = {s->modules, job->trainer_data}};
+    return 0;
+}
+
+static int prepare_setup(struct program_setup *s, const struct orders_job *job, struct err *e)
+{
+    s->n_threads = share_of_processors(job->workers_on_host);
+    if (absolute_path(s->temporary, temporary_path, e) < 0 ||
+        (job->trainer_isolation == TRAINER_ISOLATION_FILES && find_places(s, job, e) < 0))
+        return e->code;
+    if (!s->is_confined && !has_room_for_sockets(s->temporary))
+        s->temporary[0] = '\0';
+    return 0;
+}
+
+static int start_program(struct monitor_trainer *t, struct program_channels *c,
+                         const struct trainer_command *command, const struct orders_job *job, struct err *e)
+{
+    struct program_setup setup = {0};
     const struct child_how how = {.argv = command->argv,
                                   .folder = program_path,
                                   .out = c->out[1],
@@ -241,10 +292,8 @@ static int start_program(struct monitor_trainer *t, struct program_channels *c,
                                   .confine = prepare_program,
                                   .confine_arg = &setup};
 
-    if (absolute_path(temporary, temporary_path, e) < 0)
+    if (prepare_setup(&setup, job, e) < 0)
         return e->code;
-    if (has_room_for_sockets(temporary))
-        setup.temporary = temporary;
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return err_errno(e, ERR_IO, "PR_SET_CHILD_SUBREAPER");
     if (child_start(&t->child, &how, e) < 0)
@@ -253,21 +302,23 @@ static int start_program(struct monitor_trainer *t, struct program_channels *c,
     return 0;
 }
 
-static void log_start(const struct monitor_trainer *t, const struct trainer_command *command)
+static void log_start(const struct monitor_trainer *t, const struct trainer_command *command,
+                      const struct orders_job *job)
 {
-    fprintf(stderr, "%s runs as process %ld:", t->name, (long)t->child.pid);
+    fprintf(stderr, "%s runs as process %ld, isolation %s:", t->name, (long)t->child.pid,
+            trainer_isolation_name(job->trainer_isolation));
     for (char **arg = command->argv; *arg; arg++)
         fprintf(stderr, " %s", *arg);
     fputc('\n', stderr);
 }
 
 /* Without the lock. Sets *t and returns psgd's end of the socket. */
-static int make_program(struct monitor_trainer *t, const char *python, int n_workers, struct err *e)
+static int make_program(struct monitor_trainer *t, const struct orders_job *job, struct err *e)
 {
     struct trainer_command command = {0};
     struct program_channels c;
     struct trainer_main main;
-    int rc = unpack_program(&command, &main, python, e);
+    int rc = unpack_program(&command, &main, job->trainer_python, e);
 
     if (rc == 0)
         rc = open_channels(&c, e);
@@ -276,12 +327,12 @@ static int make_program(struct monitor_trainer *t, const char *python, int n_wor
         return rc;
     }
     snprintf(t->name, sizeof t->name, "%s", main.file);
-    rc = start_program(t, &c, &command, n_workers, e);
+    rc = start_program(t, &c, &command, job, e);
     close_channels(&c, 1);
     if (rc < 0) {
         close_channels(&c, 0);
     } else {
-        log_start(t, &command);
+        log_start(t, &command, job);
         monitor_output_open(&t->output, c.out[0], c.err[0], STDERR_FILENO);
         rc = c.wire[0];
     }
@@ -300,7 +351,7 @@ int monitor_trainer_start(struct monitor_state *m, struct err *e)
     if (!t)
         return err_set(e, ERR_NOMEM, "no memory for the training program's output");
     pthread_mutex_unlock(&m->lock);
-    rc = make_program(t, m->job_order.trainer_python, m->job_order.workers_on_host, e);
+    rc = make_program(t, &m->job_order, e); /* no other thread writes the order: it was the first */
     pthread_mutex_lock(&m->lock);
     if (rc < 0)
         free(t);

@@ -98,6 +98,85 @@ static const struct allowed_path of_compiler[] = {
     {NULL, 0},
 };
 
+#define READABLE (LL_READ_FILE | LL_READ_DIR)
+#define DEVICE   (LL_READ_FILE | LL_WRITE_FILE | LL_IOCTL_DEV)
+#define GPU(n)                                                                                               \
+    {                                                                                                        \
+        "/dev/nvidia" #n, DEVICE                                                                             \
+    }
+
+/* A training program has these besides of_compiler. Of /etc only what programs look up: root's agent could
+ * read the rest. Of another process /proc shows nothing that a debugger could read: Landlock forbids that
+ * outside of the program's own processes. /dev/shm has the memory that processes of one program share. */
+static const struct allowed_path of_trainer[] = {
+    {"/proc", READABLE},
+    {"/sys", READABLE},
+    {"/etc/ld.so.conf", LL_READ_FILE},
+    {"/etc/ld.so.conf.d", READABLE},
+    {"/etc/localtime", LL_READ_FILE},
+    {"/etc/timezone", LL_READ_FILE},
+    {"/etc/locale.alias", LL_READ_FILE},
+    {"/etc/passwd", LL_READ_FILE},
+    {"/etc/group", LL_READ_FILE},
+    {"/etc/nsswitch.conf", LL_READ_FILE},
+    {"/etc/host.conf", LL_READ_FILE},
+    {"/etc/hosts", LL_READ_FILE},
+    {"/etc/hostname", LL_READ_FILE},
+    {"/etc/resolv.conf", LL_READ_FILE},
+    {"/etc/gai.conf", LL_READ_FILE},
+    {"/etc/protocols", LL_READ_FILE},
+    {"/etc/services", LL_READ_FILE},
+    {"/etc/mime.types", LL_READ_FILE},
+    {"/etc/ssl/certs", READABLE},
+    {"/etc/ssl/openssl.cnf", LL_READ_FILE},
+    {"/etc/pki/tls/certs", READABLE},
+    {"/etc/pki/ca-trust", READABLE},
+    {"/etc/fonts", READABLE},
+    {"/etc/OpenCL", READABLE},
+    {"/etc/vulkan", READABLE},
+    {"/run/systemd/resolve", READABLE},
+    {"/dev/zero", LL_READ_FILE | LL_WRITE_FILE},
+    {"/dev/full", LL_READ_FILE | LL_WRITE_FILE},
+    {"/dev/random", LL_READ_FILE},
+    {"/dev/urandom", LL_READ_FILE},
+    {"/dev/shm", READABLE | LL_WRITE_FILE | LL_MAKE_REG | LL_REMOVE_FILE | LL_TRUNCATE},
+    GPU(ctl),
+    GPU(-uvm),
+    GPU(-uvm - tools),
+    GPU(-modeset),
+    GPU(0),
+    GPU(1),
+    GPU(2),
+    GPU(3),
+    GPU(4),
+    GPU(5),
+    GPU(6),
+    GPU(7),
+    GPU(8),
+    GPU(9),
+    GPU(10),
+    GPU(11),
+    GPU(12),
+    GPU(13),
+    GPU(14),
+    GPU(15),
+    {"/dev/nvidia-caps", READABLE | DEVICE},
+    {"/dev/dri", READABLE | DEVICE},
+    {"/dev/kfd", DEVICE},
+    {NULL, 0},
+};
+
+/* Everything but devices. */
+static const uint64_t trainer_folder = (OF_V1 & ~(LL_MAKE_CHAR | LL_MAKE_BLOCK)) | LL_REFER | LL_TRUNCATE;
+
+/* Of the folder in which an interpreter is installed, or of a virtual environment: nothing else, because that
+ * may be a user's home. */
+static const struct allowed_path of_prefix[] = {
+    {"bin", SYSTEM},          {"lib", SYSTEM},     {"lib32", SYSTEM}, {"lib64", SYSTEM},
+    {"libexec", SYSTEM},      {"include", SYSTEM}, {"ssl", SYSTEM},   {"pyvenv.cfg", LL_READ_FILE},
+    {"conda-meta", READABLE}, {NULL, 0},
+};
+
 static struct landlock_ruleset handled(int abi)
 {
     struct landlock_ruleset all = {0};
@@ -118,19 +197,25 @@ static int allow(int rules, uint64_t handled_fs, int fd, uint64_t rights)
     return (int)syscall(CALL_LANDLOCK_ADD_RULE, rules, LANDLOCK_PATH_BENEATH, &p, 0);
 }
 
-/* Paths that this machine does not have are left out. */
-static int allow_places(int rules, uint64_t handled_fs, const struct allowed_path *p)
+/* A path that this machine does not have is left out. */
+static int allow_place(int rules, uint64_t handled_fs, int dir_fd, const char *path, uint64_t rights)
+{
+    int fd = openat(dir_fd, path, O_PATH | O_CLOEXEC), rc;
+
+    if (fd < 0)
+        return 0;
+    rc = allow(rules, handled_fs, fd, rights);
+    close(fd);
+    return rc;
+}
+
+/* Relative paths are below the folder. */
+static int allow_places(int rules, uint64_t handled_fs, int dir_fd, const struct allowed_path *p)
 {
     int rc = 0;
 
-    for (; p->path && rc == 0; p++) {
-        int fd = open(p->path, O_PATH | O_CLOEXEC);
-
-        if (fd < 0)
-            continue;
-        rc = allow(rules, handled_fs, fd, p->allowed);
-        close(fd);
-    }
+    for (; p->path && rc == 0; p++)
+        rc = allow_place(rules, handled_fs, dir_fd, p->path, p->allowed);
     return rc;
 }
 
@@ -151,7 +236,7 @@ static int restrict_to(int abi, int folder_fd, uint64_t in_folder, const struct 
         return -1;
     rc = folder_fd < 0 ? 0 : allow(rules, set.fs, folder_fd, in_folder);
     if (rc == 0)
-        rc = allow_places(rules, set.fs, places);
+        rc = allow_places(rules, set.fs, AT_FDCWD, places);
     if (rc == 0)
         rc = (int)syscall(CALL_LANDLOCK_RESTRICT, rules, 0);
     close(rules);
@@ -183,5 +268,53 @@ int landlock_for_compiler(const char *folder)
         return -1;
     rc = restrict_to(abi, fd, compile_folder, of_compiler);
     close(fd);
+    return rc;
+}
+
+static int allow_prefix(int rules, uint64_t handled_fs, const char *prefix)
+{
+    int fd = open(prefix, O_PATH | O_DIRECTORY | O_CLOEXEC), rc;
+
+    if (fd < 0)
+        return 0;
+    rc = allow_places(rules, handled_fs, fd, of_prefix);
+    close(fd);
+    return rc;
+}
+
+static int allow_for_trainer(int rules, uint64_t handled_fs, const struct trainer_places *p)
+{
+    int rc = allow_place(rules, handled_fs, AT_FDCWD, p->own, trainer_folder);
+
+    if (rc == 0)
+        rc = allow_places(rules, handled_fs, AT_FDCWD, of_compiler);
+    if (rc == 0)
+        rc = allow_places(rules, handled_fs, AT_FDCWD, of_trainer);
+    for (size_t i = 0; rc == 0 && i < sizeof p->prefixes / sizeof *p->prefixes; i++)
+        if (p->prefixes[i])
+            rc = allow_prefix(rules, handled_fs, p->prefixes[i]);
+    for (size_t i = 0; rc == 0 && i < sizeof p->read_only / sizeof *p->read_only; i++)
+        if (p->read_only[i])
+            rc = allow_place(rules, handled_fs, AT_FDCWD, p->read_only[i], READABLE);
+    return rc;
+}
+
+/* TCP ports are not handled: the program may fetch data. */
+int landlock_for_trainer(const struct trainer_places *p)
+{
+    int abi = landlock_version(), rules, rc;
+    struct landlock_ruleset set;
+
+    if (abi < 0)
+        return -1;
+    set = handled(abi);
+    set.net = 0;
+    rules = (int)syscall(CALL_LANDLOCK_CREATE, &set, sizeof set, 0);
+    if (rules < 0)
+        return -1;
+    rc = allow_for_trainer(rules, set.fs, p);
+    if (rc == 0)
+        rc = (int)syscall(CALL_LANDLOCK_RESTRICT, rules, 0);
+    close(rules);
     return rc;
 }

@@ -244,3 +244,9 @@ int sandbox_compiler(void *arg)
         return -1;
     return landlock_for_compiler(folder) < 0 ? -1 : seccomp_for_compiler();
 }
+
+int sandbox_trainer(const struct trainer_places *p)
+{
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || drop_capabilities() < 0 ? -1
+                                                                                 : landlock_for_trainer(p);
+}

@@ -51,6 +51,17 @@ void sandbox_print(const struct sandbox *s);
  * privileged calls, and their user is the job's where root runs the agent. Returns 0, or -1 and errno. */
 int sandbox_compiler(void *arg);
 
+/* What a training program at level `files` (shared/trainer/trainer_isolation.h) may open, besides the system's
+ * folders and devices of GPUs. Paths; NULL or "": none. One that does not exist is left out. */
+struct trainer_places {
+    const char *own;          /* where it may make, run and remove files */
+    const char *prefixes[2];  /* of the interpreter's installation and environment: their bin, lib, ... */
+    const char *read_only[2]; /* folders that it may read */
+};
+/* Between fork and exec of the program: confines this process and all that it starts, without capabilities where
+ * root runs the agent. Returns 0, or -1 and errno, also if this kernel has no Landlock. */
+int sandbox_trainer(const struct trainer_places *p);
+
 /* How many threads a node may have. Where it has a user of its own the kernel enforces that (RLIMIT_NPROC
  * counts all threads of a user), elsewhere the node's monitor does. */
 int sandbox_threads(void);
@@ -72,5 +83,7 @@ int sandbox_seccomp(char *why, size_t size, struct err *e);
 /* For sandbox_compiler. Each returns 0, or -1 and errno; 0 also where the kernel lacks the layer. */
 int landlock_for_compiler(const char *folder);
 int seccomp_for_compiler(void);
+/* For sandbox_trainer: 0, or -1 and errno. no_new_privs must be set. */
+int landlock_for_trainer(const struct trainer_places *p);
 
 #endif

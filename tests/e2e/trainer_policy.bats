@@ -27,7 +27,7 @@ write_python() {
     [ "$(policy 1)" = none ]
     [ "$(policy 2)" = none ]
     [ "$(policy 3)" = any ]
-    grep 'training programs: any, not isolated, as this agent.s user' agent0.log
+    grep 'training programs: any, as this agent.s user, isolation none' agent0.log
     [ "$(grep -c 'training programs' agent2.log)" -eq 0 ]
     reserve 2 j-program >refused.json
     jq -e '.status == 403 and .code == "TRAINER_REFUSED" and (.detail | contains("so not train.py (--trainers none)"))

@@ -68,7 +68,8 @@ TEST(a_worker_with_a_training_program_waits_for_it_and_is_told_the_interpreter)
     assert_int_equal(ask(&f, &r, "PUT", "/v1/jobs/j-abcdef/packages/trainer", body), 204);
     job_until(&f, "j-abcdef", "ready");
     assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef/logs", NULL), 200);
-    assert_non_null(strstr(r.body, "\"trainer_python\":\"/bin/sh\"}"));
+    assert_non_null(strstr(
+        r.body, "\"trainer_python\":\"/bin/sh\",\"trainer_isolation\":\"none\",\"trainer_data\":\"\"}"));
     fixture_close(&f);
 }
 

@@ -1,6 +1,7 @@
 #include "agent/base/agent_options.h"
 
 #include "agent/access/codec_policy.h"
+#include "shared/trainer/trainer_isolation.h"
 #include "tests/unit/unit.h"
 
 static int parse(struct agent_options *o, struct err *e, const char *const *args)
@@ -66,8 +67,11 @@ TEST(the_policy_for_training_programs_is_one_of_three_values)
     assert_int_equal(o.trainers, TRAINERS_ALLOWLIST);
     assert_string_equal(o.trainer_list, "/x/list");
     assert_string_equal(o.trainer_python, "python3.12");
-    assert_ok(PARSE("--trainers=none"));
+    assert_int_equal(o.trainer_isolation, TRAINER_ISOLATION_NONE);
+    assert_ok(PARSE("--trainers=none", "--trainer-isolation", "files", "--trainer-data", "/x"));
     assert_int_equal(o.trainers, TRAINERS_NONE);
+    assert_int_equal(o.trainer_isolation, TRAINER_ISOLATION_FILES);
+    assert_string_equal(o.trainer_data, "/x");
     assert_int_equal(PARSE("--trainers", "builtin"), ERR_USAGE);
     assert_error_has("--trainers: \"builtin\" is not one of none|allowlist|any");
 }

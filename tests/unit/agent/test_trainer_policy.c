@@ -114,12 +114,36 @@ TEST(the_interpreter_is_the_one_named_or_python3_of_the_path)
     unit_remove(folder);
 }
 
+TEST(programs_are_confined_only_where_the_kernel_can)
+{
+    const char *folder = unit_folder();
+    struct agent_options o = {
+        .trainers = TRAINERS_ANY, .trainer_isolation = TRAINER_ISOLATION_FILES, .trainer_data = "/no/such"};
+    struct trainer_rules r;
+
+    snprintf(o.dir, sizeof o.dir, "%s", folder);
+    assert_int_equal(trainer_rules_set(&r, &o, &e), ERR_USAGE);
+    assert_error_has("--trainer-data /no/such: there is no such folder");
+    snprintf(o.trainer_data, sizeof o.trainer_data, "%s", folder);
+    assert_ok(trainer_rules_set(&r, &o, &e));
+    assert_string_equal(r.data, folder);
+    assert_ok(trainer_rules_check(&r, 1, &e));
+    assert_int_equal(trainer_rules_check(&r, 0, &e), ERR_AUTH);
+    assert_error_has("this kernel has no Landlock");
+    r.policy = TRAINERS_NONE;
+    assert_ok(trainer_rules_check(&r, 0, &e));
+    r = (struct trainer_rules){.policy = TRAINERS_ANY};
+    assert_ok(trainer_rules_check(&r, 0, &e));
+    unit_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_policy_allows_what_it_states_and_refuses_the_rest_with_what_allows_it),
         cmocka_unit_test(a_list_that_others_can_write_allows_nothing),
         cmocka_unit_test(the_interpreter_is_the_one_named_or_python3_of_the_path),
+        cmocka_unit_test(programs_are_confined_only_where_the_kernel_can),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

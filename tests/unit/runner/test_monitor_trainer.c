@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runner/monitor/monitor_output.h"
+#include "runner/sandbox/sandbox.h"
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
 #include "shared/base/process.h"
@@ -582,6 +583,60 @@ TEST(limits_for_codecs_do_not_hold_for_the_program)
     node_run_clear(&t);
 }
 
+/* A file of a data set, beside the packages. */
+static void run_with_data(struct node_process *n)
+{
+    struct err e;
+
+    if (file_mkdirs("../data", 0700, &e) < 0 || file_write("../data/set", "x", 1, 0600, &e) < 0)
+        give_up(&e);
+    run_program(n);
+}
+
+TEST(a_confined_program_reads_the_system_and_its_data_and_writes_into_its_own_folder)
+{
+    static const char *const can[] = {"make", "link", "temporary", "home", "system", "data"},
+                             *const cannot[] = {"log", "package", "beside", "data_set", "tmp", "signal"};
+    char orders[512], line[32];
+    struct node_run t;
+
+    if (landlock_version() < 6)
+        skip();
+    program = "#!/bin/sh\n"
+              "try() { name=$1; shift; if sh -c \"$1\" >/dev/null 2>&1; then echo can $name; else echo "
+              "cannot $name; fi; }\n"
+              "try make 'mkdir d && echo x >d/file && rm d/file && rmdir d'\n"
+              "try link 'ln -s train link && mv link other'\n"
+              "try temporary 'echo x >\"$TMPDIR/x\"'\n"
+              "try home 'echo x >\"$HOME/x\"'\n"
+              "try system 'cat /etc/passwd /proc/self/status && echo >/dev/null'\n"
+              "try data 'cat ../../data/set'\n"
+              "try log 'cat ../../run/node.log'\n"
+              "try package 'cat ../../packages/settings.json'\n"
+              "try beside 'echo x >../../outside'\n"
+              "try data_set 'echo x >>../../data/set'\n"
+              "try tmp 'echo x >/tmp/psgd-confined'\n"
+              "kill -0 $PPID && echo can signal || echo cannot signal\n";
+    is_python = false;
+    with_program = end_gently;
+    node_run_start(&t, "node.log", run_with_data, (struct node_process){0});
+    snprintf(orders, sizeof orders, "%.*s,\"trainer_isolation\":\"files\",\"trainer_data\":\"%s/data\"}\n",
+             (int)strlen(job) - 2, job, t.folder);
+    node_run_give(&t, orders);
+    node_run_finish(&t, "node.log");
+    assert_int_equal(WEXITSTATUS(t.status), 7);
+    assert_non_null(strstr(t.log, ", isolation files: "));
+    for (size_t i = 0; i < N_OF(can); i++) {
+        snprintf(line, sizeof line, "\ncan %s\n", can[i]);
+        assert_non_null(strstr(t.log, line));
+    }
+    for (size_t i = 0; i < N_OF(cannot); i++) {
+        snprintf(line, sizeof line, "\ncannot %s\n", cannot[i]);
+        assert_non_null(strstr(t.log, line));
+    }
+    node_run_clear(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -601,6 +656,7 @@ int main(void)
         cmocka_unit_test(an_agent_without_an_interpreter_refuses_a_program_in_python),
         cmocka_unit_test(a_codec_cannot_start_the_program_again),
         cmocka_unit_test(limits_for_codecs_do_not_hold_for_the_program),
+        cmocka_unit_test(a_confined_program_reads_the_system_and_its_data_and_writes_into_its_own_folder),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,10 +45,11 @@ TEST(a_job_and_its_start_are_read_in_sequence)
     orders_close(&o);
 }
 
-TEST(the_interpreter_of_training_programs_is_read_where_the_agent_names_one)
+TEST(what_the_agent_has_for_training_programs_is_read)
 {
     static const char line[] = "{\"job\":\"j-abc123\",\"attempt\":1,\"node\":0,\"role\":\"worker\","
-                               "\"trainer_python\":\"/opt/my \\\"env\\\"/bin/python3\"}\n";
+                               "\"trainer_python\":\"/opt/my \\\"env\\\"/bin/python3\","
+                               "\"trainer_isolation\":\"files\",\"trainer_data\":\"/data\"}\n";
     struct orders_job job = {0};
     struct orders o;
     struct err e = {0};
@@ -56,6 +57,8 @@ TEST(the_interpreter_of_training_programs_is_read_where_the_agent_names_one)
     open_with(&o, line);
     assert_ok(orders_read_job(&o, &job, &e));
     assert_string_equal(job.trainer_python, "/opt/my \"env\"/bin/python3");
+    assert_int_equal(job.trainer_isolation, TRAINER_ISOLATION_FILES);
+    assert_string_equal(job.trainer_data, "/data");
     orders_close(&o);
 }
 
@@ -140,7 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_and_its_start_are_read_in_sequence),
-        cmocka_unit_test(the_interpreter_of_training_programs_is_read_where_the_agent_names_one),
+        cmocka_unit_test(what_the_agent_has_for_training_programs_is_read),
         cmocka_unit_test(a_start_may_list_many_nodes),
         cmocka_unit_test(the_end_of_the_agent_ends_the_wait),
         cmocka_unit_test(a_signal_ends_the_wait),
