@@ -17,7 +17,8 @@
 
 const struct hostile *hostile_now;
 
-static const struct act *const gentle[] = {hostile_files, hostile_processes, hostile_network, hostile_memory};
+static const struct act *const gentle[] = {hostile_files, hostile_processes, hostile_network, hostile_memory,
+                                           hostile_trainer};
 
 enum { N_DEADLY_MAX = 100, N_GENTLE = sizeof gentle / sizeof *gentle };
 

@@ -35,6 +35,9 @@ prepare_agent() {
     local place=$T/agent0/jobs/j-other000/run
     "${ENTER[@]}" mkdir -p "$place"
     "${ENTER[@]}" sh -c 'umask 077 && echo "a secret" >"$1"' sh "$place/secret"
+    place=$T/agent0/jobs/j-other000/trainer/program
+    "${ENTER[@]}" mkdir -p "$place"
+    "${ENTER[@]}" sh -c 'umask 077 && echo "a program" >"$1"' sh "$place/train"
 }
 
 # attempt N: a job whose codec tries the gentle acts, or deadly act N; ACTS has the results.

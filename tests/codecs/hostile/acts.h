@@ -28,7 +28,7 @@ struct act {
 
 /* Each ends with an act without a name. */
 extern const struct act hostile_files[], hostile_processes[], hostile_network[], hostile_memory[],
-    hostile_deadly[];
+    hostile_trainer[], hostile_deadly[];
 
 /* What a system call returned, as the result of an act. */
 static inline int result(long rc)

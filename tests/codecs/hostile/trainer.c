@@ -1,0 +1,100 @@
+/* Acts on the training program of a job: its files, its process, and the memory that it shares with its node. In
+ * a job without one, there is only that of another job. */
+#include <sys/mman.h>
+
+#include "acts.h"
+
+static int read_program(void)
+{
+    return opens("../trainer/program/train", O_RDONLY);
+}
+static int read_other_program(void)
+{
+    return opens("../../j-other000/trainer/program/train", O_RDONLY);
+}
+static int write_program(void)
+{
+    return opens("../trainer/program/train", O_WRONLY);
+}
+static int write_beside_program(void)
+{
+    return opens("../trainer/program/hostile", O_WRONLY | O_CREAT);
+}
+static int write_program_tmp(void)
+{
+    return opens("../trainer/tmp/hostile", O_WRONLY | O_CREAT);
+}
+static int list_program(void)
+{
+    return lists("../trainer/program");
+}
+static int opens_of_process(const char *name, int flags)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/%s", hostile_now->pid, name);
+    return opens(path, flags);
+}
+static int read_program_mem(void)
+{
+    return opens_of_process("mem", O_RDWR);
+}
+static int read_program_environ(void)
+{
+    return opens_of_process("environ", O_RDONLY);
+}
+static int read_program_socket(void)
+{
+    return opens_of_process("fd/3", O_RDWR);
+}
+static int read_program_folder(void)
+{
+    return opens_of_process("cwd/train", O_RDONLY);
+}
+
+/* Tries on each memory file that has the program's seals; its descriptor is this process's, too. */
+static int on_memory(int (*act)(int fd))
+{
+    int why = ENOENT;
+
+    for (int fd = 0; fd < 1024; fd++) {
+        int seals = fcntl(fd, F_GET_SEALS), rc = seals >= 0 && seals & F_SEAL_SEAL ? act(fd) : ENOENT;
+
+        why = why == 0 || rc == 0 ? 0 : rc == ENOENT ? why : rc;
+    }
+    return why;
+}
+/* The program could map it no longer for writing. */
+static int seal_fd(int fd)
+{
+    return result(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE));
+}
+static int seal_memory(void)
+{
+    return on_memory(seal_fd);
+}
+/* The program would get SIGBUS. */
+static int shrink_fd(int fd)
+{
+    return result(ftruncate(fd, 0));
+}
+static int shrink_memory(void)
+{
+    return on_memory(shrink_fd);
+}
+
+const struct act hostile_trainer[] = {
+    ACT(read_program),
+    ACT(read_other_program),
+    ACT(write_program),
+    ACT(write_beside_program),
+    ACT(write_program_tmp),
+    ACT(list_program),
+    ACT(read_program_mem),
+    ACT(read_program_environ),
+    ACT(read_program_socket),
+    ACT(read_program_folder),
+    ACT(seal_memory),
+    ACT(shrink_memory),
+    {0},
+};
