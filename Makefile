@@ -61,7 +61,7 @@ LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(filter -pie,$(HARDENING)) $(HARDEN_LIN
 
 # The sources of a library: those in the folder and its subfolders, without the file with main().
 in = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c)
-SHARED := $(call in,shared)
+SHARED := $(filter-out shared/trainer/psgd_trainer.c,$(call in,shared))
 AGENT  := $(filter-out agent/agent.c,$(call in,agent))
 RUNNER := $(filter-out runner/runner.c runner/predictor.c,$(call in,runner))
 SUBMIT := $(filter-out submit/job_submit.c,$(call in,submit))
@@ -75,10 +75,12 @@ CODECS := $(patsubst codecs/%.c,$(BUILD)/codecs/%.so,$(wildcard codecs/*.c))
 MODELS := $(patsubst nn/models/%.json,$(BUILD)/models/%.json,$(wildcard nn/models/*.json))
 CODEC_SOURCES := $(patsubst codecs/%.c,$(BUILD)/codecs/%.c,$(wildcard codecs/*.c))
 MODULES := $(patsubst python/%,$(BUILD)/python/%,$(wildcard python/psgd/*.py))
-HEADERS := $(patsubst %,$(BUILD)/include/%.h,codec codec_option codec_events wire executor)
+HEADERS := $(patsubst %,$(BUILD)/include/%.h,codec codec_option codec_events wire executor psgd_trainer)
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/*/test_*.c tests/suite/test_*.c))
 TEST_CODECS := $(patsubst tests/codecs/%.c,$(BUILD)/tests/codecs/%.so,$(wildcard tests/codecs/*.c))
 EXECUTORS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard examples/executors/*.c tests/executors/*.c))
+TRAINERS := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/trainers/*.c))
+TEST_TRAINERS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/trainers/*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TOOLS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/tool/*.c))
 PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/soak/*.c))
@@ -97,6 +99,7 @@ LIBSIM    := $(BUILD)/libsim.a
 LIBCONFORM := $(BUILD)/libconform.a
 LIBPAGE   := $(BUILD)/libpage.a
 LIBTEST   := $(BUILD)/libtest.a
+LIBTRAINER := $(BUILD)/libpsgd_trainer.a
 
 # The libraries that each program links; `make check-layers` checks includes by the same rules.
 LIBS_AGENT  := -lmicrohttpd -ljansson -lgnutls -lm -pthread
@@ -106,7 +109,7 @@ LIBS_SUBMIT := -lcurl -lmicrohttpd -ljansson -lgnutls -lz -ldl -lm -pthread
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check
 
 .PHONY: all test equal test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-names check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
-all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS) $(MODULES)
+all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS) $(MODULES) $(LIBTRAINER)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBPAGE) $(LIBSHARED)
 	$(call show,LINK,$@)
@@ -138,6 +141,7 @@ $(LIBSIM): $(call objects,$(SIM))
 $(LIBCONFORM): $(call objects,$(CONFORM))
 $(LIBPAGE): $(call objects,$(PAGE))
 $(LIBTEST): $(call objects,$(TESTLIB))
+$(LIBTRAINER): $(call objects,shared/trainer/psgd_trainer.c)
 $(BUILD)/%.a:
 	$(call show,AR,$@)
 	$(Q)rm -f $@ && $(AR) qcs $@ $^ # not r, which would treat the node.c of two folders as one
@@ -151,6 +155,8 @@ $(HARDENING_STAMP): $(if $(findstring "$(HARDENING)","$(file <$(HARDENING_STAMP)
 	$(Q)mkdir -p $(@D) && echo $(call quoted,$(HARDENING)) >$@
 .PHONY: FORCE
 
+# Users compile it with their programs, without the options of this file.
+$(BUILD)/obj/shared/trainer/psgd_trainer.o: ALL_CFLAGS = -std=c11 $(WARNINGS) -fPIC $(HARDEN) $(CFLAGS) $(SANITIZE)
 $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 # Kernels have arrays on their stacks, and clearing these costs LeNet 6 % of its step; nothing there comes from the network.
 $(BUILD)/obj/nn/%.o: HARDEN := $(filter-out -ftrivial-auto-var-init=zero,$(HARDEN))
@@ -192,12 +198,20 @@ $(EXECUTORS): $(BUILD)/%.so: %.c codecs/executor.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 $(WARNINGS) -fPIC -shared -Icodecs $(CFLAGS) $(SANITIZE) -o $@ $< $(keep)
 
+# The examples of training programs, for which a user needs the library and its header alone.
+$(TRAINERS): $(BUILD)/%: %.c $(LIBTRAINER) shared/trainer/psgd_trainer.h
+	$(call show,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 $(WARNINGS) -Ishared/trainer $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(LIBTRAINER) -lm $(keep)
+
 # Sources are sent with the objects, for machines of other architectures.
 $(BUILD)/codecs/%.c: codecs/%.c
 	$(Q)mkdir -p $(@D) && cp $< $@
 
-# Headers for compiling a user's codec.
+# Headers for compiling a user's codec, or training program.
 $(BUILD)/include/%.h: codecs/%.h
+	$(Q)mkdir -p $(@D) && cp $< $@
+$(BUILD)/include/%.h: shared/trainer/%.h
 	$(Q)mkdir -p $(@D) && cp $< $@
 
 # For training programs in Python, which the programs start with this folder in PYTHONPATH.
@@ -207,7 +221,7 @@ $(BUILD)/python/%: python/%
 $(BUILD)/models/%.json: nn/models/%.json
 	$(Q)mkdir -p $(@D) && cp $< $@
 
-$(BUILD)/tests/%: tests/%.c $(LIBTEST) $(LIBCONFORM) $(LIBSIM) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBPAGE) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
+$(BUILD)/tests/%: tests/%.c $(LIBTEST) $(LIBCONFORM) $(LIBSIM) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBPAGE) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED) $(LIBTRAINER)
 	$(call show,TEST,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_LD) $(LDFLAGS) -MMD -MP -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT) $(keep)
@@ -224,7 +238,7 @@ $(TESTS): private HARDEN :=
 # A test loads codecs and starts programs.
 $(TESTS): | all $(TEST_CODECS) $(EXECUTORS) $(TOOLS)
 
-tests: $(TESTS) $(TEST_CODECS) $(EXECUTORS) $(TOOLS) $(PRELOADS)
+tests: $(TESTS) $(TEST_CODECS) $(EXECUTORS) $(TRAINERS) $(TEST_TRAINERS) $(TOOLS) $(PRELOADS)
 
 # These tools read the tables of all programs; the reference also loads the codecs.
 $(REFERENCE) $(MANUALS): $(BUILD)/docs/%: docs/tool/%.c $(LIBAGENT) $(LIBSUBMIT) $(LIBPAGE) $(LIBCOMPRESS) $(LIBSHARED)
@@ -306,7 +320,7 @@ fuzz: ## run each fuzz target FUZZ_RUNS times, with a random seed or FUZZ_SEED
 
 .PHONY: tests fuzzers
 fuzzers: $(patsubst %,$(BUILD)/fuzz/%,$(FUZZERS)) $(CODECS)
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBPAGE) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT) $(LIBPAGE) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED) $(LIBTRAINER)
 	$(call show,FUZZ,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_LD) -fsanitize=fuzzer -MMD -MP -o $@ $< $(filter %.a,$^) -lcmocka $(LIBS_SUBMIT) $(LIBS_RUNNER) $(LIBS_AGENT) $(keep)
@@ -363,7 +377,7 @@ C_FILES = $(shell find agent codecs conform docs examples nn page runner shared 
 # mpi_peer.c needs MPI's header.
 C_SOURCES = $(filter-out tests/bench/mpi_peer.c,$(filter %.c,$(C_FILES)))
 tidy: ## run clang-tidy over all C files
-	$(Q)clang-tidy --quiet $(C_SOURCES) -- -std=c11 -D_GNU_SOURCE -I. -Icodecs -DPSGD_VERSION='""' -DPSGD_PAGE='"$(BUILD)/page.html"'
+	$(Q)clang-tidy --quiet $(C_SOURCES) -- -std=c11 -D_GNU_SOURCE -I. -Icodecs -Ishared/trainer -DPSGD_VERSION='""' -DPSGD_PAGE='"$(BUILD)/page.html"'
 
 # A check without its tool prints "skipped: ..." and succeeds.
 static: warnings clang-check format-check check-layers check-names check-scripts check-reference ## check warnings of both compilers, source format, includes, names, scripts, docs/reference
@@ -384,7 +398,7 @@ clang-checked: all fuzzers
 clang-checked-tests:
 	$(Q)mkdir -p $(BUILD)
 	$(Q)printf '%s\n' $(filter-out $(TESTLIB) tests/fuzz/%,$(filter docs/% examples/% tests/%,$(C_SOURCES))) | xargs -P "$$(nproc)" -n 20 \
-	    $(CC) -fsyntax-only $(ALL_CFLAGS) -Icodecs 2>$(BUILD)/tests.warnings || { cat $(BUILD)/tests.warnings; exit 1; }
+	    $(CC) -fsyntax-only $(ALL_CFLAGS) -Icodecs -Ishared/trainer 2>$(BUILD)/tests.warnings || { cat $(BUILD)/tests.warnings; exit 1; }
 	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)/tests.warnings
 
 # Versions of clang-format break some lines differently: only the version that formatted the tree is used.

@@ -1,38 +1,47 @@
-/* psgd_trainer -- lets a training program of yours be a worker of a psgd job: the program computes gradients
+/* psgd_trainer -- makes a training program of yours a worker of a psgd job: the program computes gradients
  * and updates its parameters by its own optimizer, psgd exchanges them by the job's rule.
  *
+ *     enum { N_W = 784 * 10, N_B = 10 };
+ *     const struct psgd_tensor layout[] = {{"W", 2, {784, 10}, false}, {"b", 1, {10}, false}};
  *     struct psgd *p;
- *     const struct psgd_tensor layout[] = {{"W", 2, {784, 10}}, {"b", 1, {10}}};
  *     int what;
  *
  *     if (psgd_open(&p, layout, 2) < 0)
  *         die(psgd_error());
- *     float *w = psgd_params(p), *g = psgd_grads(p);
- *     initialize(w);                                 // kept only where the job has no values yet
+ *     float *w = psgd_params(p), *g = psgd_grads(p); // (N_W + N_B): W, then b
+ *     if (!psgd_has_values(p))
+ *         initialize(w);
+ *     psgd_batches(p, n_samples / batch_size);
  *     while ((what = psgd_next(p)) > PSGD_STOP) {
  *         if (what == PSGD_EVALUATE)
  *             psgd_evaluated(p, test_loss(w), test_accuracy(w), n_test);
  *         if (what != PSGD_GO)
  *             continue;
- *         double loss = gradient(g, w, batch);
- *         const float *by = psgd_gradient(p, loss, batch_size, lr);  // the combined gradient
- *         if (!by)
- *             die(psgd_error());
- *         for (size_t i = 0; i < n; i++)
+ *         double loss = compute_gradient(g, w, next_batch());
+ *         const float *by = psgd_gradient(p, loss, batch_size, lr); // of all workers, or g
+ *         for (size_t i = 0; by && i < N_W + N_B; i++)
  *             w[i] -= lr * by[i];
  *         psgd_stepped(p);
  *     }
+ *     if (what < 0)
+ *         die(psgd_error());
  *     psgd_close(p);
  *
- * job_submit --trainer ./program starts one such program on each worker. Started by hand the program is a job
- * of one worker that exchanges nothing, and needs neither an agent nor a runner: psgd_is_alone().
+ * job_submit --trainer ./program starts one such program on each worker. Started by hand it is alone: a job
+ * of one worker that exchanges nothing, has no end, and needs neither an agent nor a runner (psgd_is_alone).
  *
- * All vectors belong to psgd and are valid until psgd_close. The program may touch them only between two calls
- * of this header. One thread calls; there are no callbacks. Every call may wait for psgd, which ends each wait
- * when the job ends. Functions return < 0 on an error, whose sentence psgd_error() returns; the program should
- * then print it and end: its node has failed.
+ * All vectors belong to psgd and are valid until psgd_close. The program may use them from psgd_open to the
+ * first psgd_shard or psgd_next, and from each psgd_next to the last call that answers it (PSGD_GO and the
+ * others below say which); in between psgd uses them. A call waits as long as psgd needs, and returns at once
+ * when the job ends: the program sets no time limits.
  *
- * This file and psgd_trainer.c need the C library only. */
+ * One thread of the process that called psgd_open makes all calls; a forked child, such as a process that
+ * loads data, makes none. There are no callbacks. A function that returns int returns < 0 on an error, whose
+ * sentence psgd_error() returns. An error is final: all later calls return it, too, so that it suffices to
+ * check psgd_open and psgd_next, and that the result of psgd_gradient is not NULL. The program then prints
+ * the sentence and ends: its node has failed.
+ *
+ * Compile psgd_trainer.c with the program, or link libpsgd_trainer.a: both need the C library only. */
 #ifndef PSGD_TRAINER_H
 #define PSGD_TRAINER_H
 
@@ -40,12 +49,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { PSGD_DIMS = 8, PSGD_NAME = 128 };
 
-struct psgd; /* the program's end */
+struct psgd; /* the program's connection with psgd */
 
 struct psgd_tensor {
-    const char *name; /* UTF-8, shorter than PSGD_NAME, unique */
+    const char *name; /* UTF-8, shorter than PSGD_NAME bytes, unique */
     int n_dims;       /* 0: a number */
     size_t shape[PSGD_DIMS];
     bool is_statistic; /* running statistics, as of batch norm: averaged over workers, without a gradient */
@@ -53,59 +66,88 @@ struct psgd_tensor {
 
 struct psgd_plan {
     int node, n_nodes; /* this worker, from 0, of so many */
-    uint64_t seed;
-    uint64_t step, n_steps; /* steps done; of the job, at most (alone: 0, no limit) */
-    uint64_t every;         /* local steps between two exchanges; 1: an exchange in each step */
-    bool takes_gradients;   /* the rule combines or changes gradients, and not only parameters */
-    bool takes_part;        /* in the present step; otherwise its gradient is not used, and may be left out */
-    bool has_changed;       /* params are others than when the last call was made */
+    uint64_t seed;     /* of the job, the same on all workers */
+    uint64_t step;     /* steps done, which a resumed job does not begin at 0 */
+    uint64_t n_steps;  /* of the job, at most; 0: not known (alone) */
+    uint64_t every;    /* local steps between two exchanges; 1: an exchange in each step */
+    /* The rule combines or changes gradients, and not only parameters: each step needs psgd_gradient. */
+    bool takes_gradients;
+    /* In the present step. Otherwise this worker's gradient has weight 0: the program may leave its
+     * computation out, and makes the same calls with 0 samples. */
+    bool takes_part;
+    bool has_changed; /* by the last psgd_next: params are not what the program left in them */
 };
 
-/* Announces the program's tensors and waits until psgd has accepted them: all workers must have the same.
- * Trained tensors lie one after the other in params, in this order, and the statistics behind them. */
+/* Announces the program's tensors, and waits until psgd has accepted them: all workers must have the same.
+ * It is called once in a process. Its errors: the tensors differ from another worker's, a name or shape is
+ * invalid, no memory, the job has ended. *out is NULL after an error. */
 int psgd_open(struct psgd **out, const struct psgd_tensor *tensors, int n);
-void psgd_close(struct psgd *p); /* NULL is allowed. Before PSGD_STOP: the node has failed */
-const char *psgd_error(void);    /* of the last call that failed; never NULL */
+void psgd_close(struct psgd *p); /* NULL is allowed. Before the job's end: this node has failed */
+const char *psgd_error(void);    /* of the last call of this thread that failed; never NULL */
 
 bool psgd_is_alone(const struct psgd *p); /* no job has started the program */
+/* Valid until psgd_close; psgd_next and psgd_stepped change it. */
 const struct psgd_plan *psgd_plan(const struct psgd *p);
+
 size_t psgd_n_params(const struct psgd *p);
-/* (n_params). After psgd_open the job's values, which the first psgd_next would otherwise take from here. */
+/* (n_params): the values of the trained tensors, one after the other in the order of psgd_open, and behind
+ * them those of the statistics. */
 float *psgd_params(struct psgd *p);
-/* (n_params): the gradient of the mean loss; of a statistic, its value before minus its value after. */
+/* (n_params), in the same order: the gradient of the mean loss. Of a statistic: its value before the step
+ * minus its value after it. psgd does not set it to zero. */
 float *psgd_grads(struct psgd *p);
-/* Has the job values for the parameters? Otherwise what params hold at the first psgd_next become these. */
+/* Do params hold the job's values? Otherwise they are zeros, and the program sets them before its first
+ * psgd_shard or psgd_next: alone, and where job_submit asks for the values that the job begins with. */
 bool psgd_has_values(const struct psgd *p);
 
-/* What psgd wants next. Going on without doing it is allowed for PSGD_EVALUATE, PSGD_SAVE and PSGD_RESTORE. */
-enum {
-    PSGD_STOP,     /* the job has ended; psgd_why() says why */
-    PSGD_GO,       /* a step: psgd_gradient, the update, psgd_stepped */
-    PSGD_EVALUATE, /* the model in params, which may be the rule's: psgd_evaluated */
-    PSGD_SAVE,     /* write the program's state (optimizer, place in its data) to psgd_state_fd() */
-    PSGD_RESTORE   /* read it from there */
-};
-int psgd_next(struct psgd *p);
-const char *psgd_why(const struct psgd *p);
-int psgd_state_fd(const struct psgd *p); /* valid until the next psgd_next */
+/* Before the first psgd_next: the batches in an epoch of this worker's data. Without it, or with 0, a job
+ * needs job_submit --max-steps. */
+void psgd_batches(struct psgd *p, uint64_t n);
 
-/* The gradient of `samples` samples, whose mean loss is `loss`, is in psgd_grads(); `lr`: the rate of the
- * update to come. Returns the gradient for that update (n_params): the workers' combined one, or the program's
- * own; NULL: an error. accuracy: set psgd_accuracy() before, or leave it out. */
+/* What psgd wants next, and the calls that answer it. To leave an evaluation, a save or a restore out, the
+ * program just calls psgd_next again. */
+enum {
+    PSGD_STOP,     /* nothing: the job has ended, for the reason in psgd_why(). Then psgd_close */
+    PSGD_GO,       /* a step: psgd_gradient, the update, psgd_stepped; or psgd_finish */
+    PSGD_EVALUATE, /* the model in params, which may be the rule's, not this worker's: psgd_evaluated */
+    PSGD_SAVE,     /* write the program's state, as of its optimizer, to psgd_state_fd(): psgd_next */
+    PSGD_RESTORE   /* read that state from psgd_state_fd(): psgd_next */
+};
+/* Returns one of these, when psgd wants it, or < 0: an error, or the job has failed. job_submit also starts a
+ * program before the job, to learn tensors and values: there the first call ends the process by exit(0), so
+ * that a program needs no code for this. */
+int psgd_next(struct psgd *p);
+const char *psgd_why(const struct psgd *p); /* after PSGD_STOP: a sentence; before: "" */
+/* Of a file whose offset is its start, until the next psgd_next, which closes it: a program that uses fdopen
+ * and fclose passes dup() of it. -1: psgd_next has returned neither PSGD_SAVE nor PSGD_RESTORE. The state may
+ * be that of another version of the program. */
+int psgd_state_fd(const struct psgd *p);
+
+/* After PSGD_GO: psgd_grads() has the gradient of `samples` samples whose mean loss is `loss`; `lr` is the
+ * rate of the update to come. Waits if the plan takes_gradients. Returns the gradient (n_params) for that
+ * update, which is the combined one of the workers or the program's own, until psgd_stepped; a statistic
+ * becomes its value before the step minus this. NULL: an error, or the job has ended. */
 const float *psgd_gradient(struct psgd *p, double loss, size_t samples, double lr);
-void psgd_accuracy(struct psgd *p, double accuracy); /* of the present step's samples */
-/* After the update. A program that skipped psgd_gradient, because !plan->takes_gradients, passes the same
- * numbers to psgd_stepped_by instead. */
-int psgd_stepped(struct psgd *p);
+void psgd_accuracy(struct psgd *p, double accuracy); /* before psgd_gradient: of the step's samples */
+int psgd_stepped(struct psgd *p);                    /* after the update */
+/* In place of both calls, for programs whose library computes gradient and update in one: only if the plan
+ * does not take gradients. */
 int psgd_stepped_by(struct psgd *p, double loss, size_t samples, double lr);
-/* There is no more data: all later steps of this worker have weight 0. Then call psgd_next until PSGD_STOP. */
+/* The program has no more data: this step, if it stands in one, and all later ones have weight 0. Then call
+ * psgd_next until PSGD_STOP, which waits for the other workers. */
 int psgd_finish(struct psgd *p);
 int psgd_evaluated(struct psgd *p, double loss, double accuracy, size_t samples); /* accuracy NAN: none */
-int psgd_log(struct psgd *p, const char *name, double value);                     /* a row of metrics.csv */
+int psgd_log(struct psgd *p, const char *name, double value); /* a row of metrics.csv; alone: nothing */
+/* The program gives up, for the reason in this sentence, which becomes the job's. Then psgd_close. */
+void psgd_fail(struct psgd *p, const char *why);
 
-/* This worker's part of n rows, by the job's --partition: *index (n_index) row numbers in the order of the
- * first epoch, valid until psgd_close. labels (n): the rows' classes; NULL: none, for partitions that need
- * none. */
+/* This worker's part of n rows, by the job's --partition: *index (*n_index) are row numbers in the order of
+ * the first epoch, valid until psgd_close; alone, all rows. labels (n): the rows' classes; NULL: none, for a
+ * partition that needs none. All workers pass the same n and labels. Not between psgd_stepped and
+ * psgd_next. */
 int psgd_shard(struct psgd *p, size_t n, const int32_t *labels, const uint32_t **index, size_t *n_index);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -102,7 +102,7 @@ NEW
 @test "an include or a library that is not allowed, a circle of modules, and one in the table are reported" {
     cp -r --parents "$ROOT"/{agent,codecs,conform,nn,page,runner,shared,sim,submit,tests/check-layers,docs/architecture.md} .
     cd ".$ROOT"
-    mkdir -p examples/{parallel-sgd,zeromq-easgd,executors} tests/executors
+    mkdir -p examples/{parallel-sgd,zeromq-easgd,executors,trainers} tests/executors
     BUILD=none limited tests/check-layers
     echo '#include "runner/exchange/exchange.h"' >>runner/mesh/mesh.h
     echo '#include "submit/verbs/verbs.h"' >>runner/node.h
@@ -111,7 +111,7 @@ NEW
     echo '#include "shared/base/err.h"' >sim/new/new.h
     echo '#include <jansson.h>' >>nn/layers/layer.h
     echo '#include <cblas.h>' >>codecs/fedavg.c
-    echo '#include "codec.h"' >examples/executors/new.c
+    echo '#include "codec.h"' | tee examples/executors/new.c examples/trainers/new.c >>shared/trainer/psgd_trainer.c
     libraries=(microhttpd.h curl/curl.h gnutls/gnutls.h cblas.h seccomp.h zlib.h dnnl.h dlfcn.h)
     printf '#include <%s>\n' "${libraries[@]}" >>shared/base/err.h
     echo '/* PSGD_ONEDNN */' >>sim/sim.h
@@ -133,6 +133,8 @@ NEW
     [[ "$output" == *'nn/layers/layer.h:'*'the engine reads no JSON'* ]]
     [[ "$output" == *'codecs/fedavg.c:'*'a codec includes only codec.h'* ]]
     [[ "$output" == *'examples/executors/new.c:1:'*'an executor includes only executor.h'* ]]
+    [[ "$output" == *'examples/trainers/new.c:1:'*'a training program includes only psgd_trainer.h'* ]]
+    [[ "$output" == *'shared/trainer/psgd_trainer.c:'*'users compile these files'* ]]
     for library in "${libraries[@]}"; do
         [[ "$output" == *"shared/base/err.h:"*"#include <$library>    <- "*' is used only in '* ]]
     done

@@ -78,6 +78,11 @@ job_submit $version at $T/tree/usr/bin/job_submit" ]
         # shellcheck disable=SC2046 # options
         cc -fsyntax-only $(PKG_CONFIG_SYSROOT_DIR=$T/tree PKG_CONFIG_PATH=$T/tree/usr/share/pkgconfig \
             PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 pkg-config --cflags psgd-codec) includes.c
+        # shellcheck disable=SC2046 # options
+        cc "$T/tree/usr/share/doc/psgd/examples/trainers/linear.c" -o linear \
+            $(PKG_CONFIG_SYSROOT_DIR=$T/tree PKG_CONFIG_PATH=$T/tree/usr/share/pkgconfig \
+                PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 pkg-config --cflags --libs psgd-trainer)
+        [[ "$(limited ./linear)" == 'w '* ]]
     fi
     BUILD=$from
     touch "$T/tree/usr/lib/psgd/codecs/own.so" # somebody's own
