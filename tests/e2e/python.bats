@@ -50,6 +50,15 @@ tests_of() { # tests_of "MODULE..." NAME...
     tests_of torch torch
 }
 
+@test "a training program of Python alone takes its turns" {
+    tests_of "" trainer
+}
+
+# bats test_tags=check
+@test "a training program has tensors of numpy" {
+    tests_of numpy trainer_numpy
+}
+
 # session DOC LANGUAGE...: a Python program of the blocks of a document in these languages, in order.
 session() { awk -v langs=" ${*:2} " '/^```/ {on = !on && index(langs, " " substr($0, 4) " "); next} on' "$ROOT/$1" >session.py; }
 

@@ -1,0 +1,630 @@
+"""A training program of yours as a worker of a psgd job: it computes gradients and updates its parameters by its own optimizer, psgd
+exchanges them by the job's rule.
+
+    opt = psgd.trainer.wrap(net, opt)                     # PyTorch
+    for x, y in psgd.trainer.steps(loader):
+        ...                                               # as before, up to opt.step()
+
+    w = psgd.trainer.open({"W": (784, 10), "b": (10,)})   # numpy, or Python alone
+    while w.next():
+        w.grad["W"][...] = ...
+        by = w.gradient(loss=loss, samples=32, lr=0.1)
+        w["W"][...] -= 0.1 * by["W"]
+        w.stepped()
+
+job_submit --trainer train.py starts such a program on each worker. Started by hand it is one worker that exchanges nothing, and needs
+nothing of psgd but this package. docs/trainer.md is the manual, shared/trainer/trainer_wire.h what is said to psgd.
+"""
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import mmap
+import os
+import random
+import re
+import sys
+from array import array
+from contextlib import contextmanager, nullcontext
+from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from . import trainer_wire as wire
+from .trainer_vector import Layout, Tensor, Vector, tensors_of
+from .trainer_wire import Error, note
+
+__all__ = ["Error", "Info", "Vector", "Worker", "info", "open", "shard", "steps", "worker", "wrap"]
+
+Numbers = Tuple[int, float, float, float]  # samples, their mean loss, accuracy or nan, lr
+Save, Restore = Callable[[], bytes], Callable[[bytes], None]
+
+_worker: Optional["Worker"] = None
+
+
+class Info(NamedTuple):
+    """is_alone: no job has started the program. describes: job_submit has, for its tensors and their values, before it ships it."""
+
+    is_alone: bool
+    describes: bool = False
+    node: int = 0
+    n_nodes: int = 1
+    seed: int = 0
+    n_steps: int = 0  # of the job, at most; 0: not known
+    every: int = 1  # local steps between two exchanges
+    takes_gradients: bool = False  # the rule combines or changes gradients, not only parameters
+    is_resumed: bool = False
+
+
+class Worker:
+    """open() makes it, one in a program. All vectors are psgd's: touch them only in your turn, from next() to stepped()."""
+
+    def __init__(self, tensors: Sequence[Tensor], batches: int = 0) -> None:
+        self._layout = Layout(tensors)
+        self._pid = os.getpid()
+        self._state = "new"  # then: go, gradient (as go, after gradient()), psgd (it has the turn), evaluation, ended
+        self._batches = batches
+        self._evaluate: Optional[Callable[[], Any]] = None
+        self._asks = False  # evaluation_due was asked: the program evaluates
+        self._finished = False
+        self._has_evaluated = False
+        self._test_loss: Optional[float] = None
+        self._metrics: List[Tuple[bytes, float, int]] = []
+        self._numbers: Numbers = (0, 0.0, math.nan, 0.0)
+        self._keeper: Optional[Tuple[Save, Restore]] = None
+        self._passes: Optional[_Passes] = None
+        self._place: Optional[Dict[str, Any]] = None
+        self.steps_done = 0
+        self.takes_part = True
+        self.why = ""  # the job has ended
+        number = wire.connected()
+        self._link = wire.Link(number) if number else None
+        self.info = Info(True)
+        size, grads_at, combined_at, file = 12 * self._layout.n_params, 4 * self._layout.n_params, 8 * self._layout.n_params, -1
+        if self._link:
+            _report_failure(self)
+            a, file = self._announce(self._link)
+            size, grads_at, combined_at = a.bytes, a.grads_at, a.combined_at
+        self._memory = mmap.mmap(file, size)
+        if file >= 0:
+            os.close(file)
+        self.params = Vector(self._layout, self._memory, 0)
+        self.grad = Vector(self._layout, self._memory, grads_at)
+        self._combined = Vector(self._layout, self._memory, combined_at)
+        # The program may set its initial values only after open(), but the job's count.
+        self._given = self._memory[: 4 * self._layout.n_params] if self.has_values else None
+        self._has_told_values = False
+
+    def _announce(self, link: wire.Link) -> Tuple[wire.Accepted, int]:
+        link.send(wire.OPEN, n=len(self._layout.tensors))
+        for t in self._layout.tensors:
+            link.send(wire.TENSOR, shape=t.shape, text=t.name.encode(), flags=wire.STATISTIC if t.is_statistic else 0)
+        r = link.receive(wire.ACCEPTED, wire.REFUSED)
+        if r.kind == wire.REFUSED:
+            note(r.text)
+            raise SystemExit(1)
+        if r.kind == wire.STOP:
+            self._end(r)
+            raise SystemExit(0)
+        a = r.accepted
+        page, size = wire.PAGE, 4 * self._layout.n_params
+        ends = (0, size, a.grads_at, a.grads_at + size, a.combined_at, a.combined_at + size, a.bytes)
+        if (
+            (a.n_params, a.n_trained) != (self._layout.n_params, self._layout.n_trained)
+            or list(ends) != sorted(ends)
+            or a.grads_at % page
+            or a.combined_at % page
+            or os.fstat(r.file).st_size < a.bytes
+        ):
+            os.close(r.file)
+            raise Error("psgd's memory for the tensors has another size than they: is this package as old as the agent?")
+        describes, takes_gradients, is_resumed = (bool(r.flags & f) for f in (wire.DESCRIBES, wire.TAKES_GRADIENTS, wire.IS_RESUMED))
+        self.info = Info(False, describes, a.node, a.n_nodes, a.seed, a.n_steps, a.every, takes_gradients, is_resumed)
+        self.steps_done = a.n_done
+        return a, r.file
+
+    # What the job is.
+
+    @property
+    def has_values(self) -> bool:
+        """The parameters have the job's values; otherwise what the program gives them before the first next() become these."""
+        return not (self.info.is_alone or self.info.describes)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.params[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.params[name] = value
+
+    def pull(self, tree: Any) -> Any:
+        """A copy of the parameters as a tree like this one, whose leaves are numpy's or jax's arrays."""
+        return self.params.pull(tree)
+
+    def push(self, grads: Any) -> None:
+        """Copies a tree of gradients to where gradient() takes them."""
+        self.grad.push(grads)
+
+    def shard(self, n: int, labels: Optional[Iterable[int]] = None) -> List[int]:
+        """This worker's part of n rows, by the job's --partition, in the order of the first epoch. labels: the rows' classes."""
+        self._check("shard()")
+        if self._state == "psgd":
+            raise Error(self._misplaced("shard()"))
+        if self._link is None or self._state == "ended":
+            return list(range(n))
+        file = -1
+        if labels is not None:
+            classes = array("i", (int(k) for k in labels))
+            if len(classes) != n:
+                raise Error(f"shard has {n} rows and {len(classes)} labels")
+            file = _memory_file(classes.tobytes())
+        self._tell_values()
+        self._tell(wire.SHARD, n=n, flags=wire.HAS_LABELS if file >= 0 else 0, file=file)
+        if file >= 0:
+            os.close(file)
+        r = self._link.receive(wire.SHARDED, wire.REFUSED)
+        if r.kind == wire.REFUSED:
+            raise Error(r.text)
+        if r.kind == wire.STOP:
+            self._end(r)
+            return list(range(n))
+        index = array("I")
+        with os.fdopen(r.file, "rb") as f:
+            index.frombytes(f.read(4 * r.n))
+        if len(index) != r.n or any(i >= n for i in index):
+            raise Error(f"psgd's shard of {n} rows is damaged")
+        return index.tolist()
+
+    # Turns.
+
+    def next(self) -> bool:
+        """Waits for the turn: a step, or an evaluation that evaluation_due says. False: the job has ended."""
+        self._check("next()")
+        if self._state in ("go", "gradient"):
+            raise Error(f"step {self.steps_done} has not ended: stepped() goes before next()")
+        if self._state == "ended":
+            return False
+        if self._link is None:
+            return self._next_alone()
+        if self._state == "evaluation":
+            self._answer(0, 0.0, math.nan)
+        if self._state == "new":
+            self._get_ready()
+        while True:
+            r = self._link.receive(wire.GO, wire.EVALUATE, wire.SAVE, wire.RESTORE)
+            if r.kind == wire.GO:
+                self.steps_done, self.takes_part = r.step, bool(r.flags & wire.TAKES_PART)
+                if r.flags & wire.HAS_CHANGED:
+                    self._load()
+                self._state = "go"
+                if not self._finished:
+                    return True
+                self._sit_out_finished()
+            elif r.kind == wire.EVALUATE:
+                self.steps_done = r.step
+                if r.flags & wire.HAS_CHANGED:
+                    self._load()
+                self._state = "evaluation"
+                if self._evaluate is None and self._asks:
+                    return True
+                self._answer(*self._evaluated_by(self._evaluate))
+            elif r.kind == wire.SAVE:
+                with os.fdopen(r.file, "wb") as f:
+                    f.write(self._saved())
+                self._tell(wire.SAVED)
+            elif r.kind == wire.RESTORE:
+                with os.fdopen(r.file, "rb") as f:
+                    self._restored(f.read())
+                self._tell(wire.RESTORED)
+            else:
+                return self._end(r)
+
+    def _get_ready(self) -> None:
+        if self._given is not None:
+            if self._memory[: len(self._given)] != self._given:
+                self._memory[: len(self._given)] = self._given
+            self._given = None
+            self._load()
+        self._state = "psgd"
+        self._tell_values()
+        self._tell(wire.READY, n=self._batches)
+
+    def _next_alone(self) -> bool:
+        if self._finished or 0 < self._batches <= self.steps_done:
+            is_due = (self._asks or self._evaluate is not None) and not self._has_evaluated
+            self._state, self._has_evaluated = "evaluation" if is_due else "ended", True
+            if is_due and self._evaluate is not None:
+                self._answer(*self._evaluated_by(self._evaluate))
+                self._state = "ended"
+        else:
+            self._state = "go"
+        return self._state != "ended"
+
+    def gradient(self, *, loss: float, samples: int, lr: float, accuracy: Optional[float] = None) -> Any:
+        """The gradient of so many samples, whose mean loss is `loss`, is in `grad`; lr: the rate of the update to come. Returns the
+        gradient for that update: the workers' combined one, or the program's own."""
+        self._check("gradient()")
+        if self._state == "ended":
+            return self.grad
+        if self._state != "go":
+            raise Error(self._misplaced("gradient()"))
+        self._numbers = _numbers(loss, samples, lr, accuracy)
+        self._state = "gradient"
+        return self._combined if self._hand_over() else self.grad
+
+    def _hand_over(self) -> bool:
+        """Whether the update is by the combined gradient."""
+        if self._link is None or not self.info.takes_gradients:
+            return False
+        n, loss, accuracy, lr = self._numbers
+        self._tell(wire.GRADIENT, n=n, loss=loss, accuracy=accuracy, lr=lr)
+        r = self._link.receive(wire.UPDATE)
+        if r.kind == wire.STOP:
+            return self._end(r)
+        if r.flags & wire.HAS_CHANGED:
+            self._load()
+        return bool(r.flags & wire.COMBINED)
+
+    def stepped(
+        self, *, loss: float = 0.0, samples: int = 0, lr: float = 0.0, accuracy: Optional[float] = None
+    ) -> None:
+        """The update is made. The numbers are those of gradient(), which may be left out unless the rule takes gradients."""
+        self._check("stepped()")
+        if self._state == "ended":
+            return
+        if self._state == "go":
+            if self.info.takes_gradients:
+                raise Error("the job's rule combines or changes gradients: call gradient() before the update, and stepped() after it")
+            self._numbers = _numbers(loss, samples, lr, accuracy)
+        elif self._state != "gradient":
+            raise Error(self._misplaced("stepped()"))
+        n, loss, accuracy, lr = self._numbers
+        self._state = "psgd"
+        self.steps_done += 1
+        if self._link:
+            self._tell(wire.UPDATED, n=n, loss=loss, accuracy=accuracy, lr=lr)
+
+    def sync(self, **numbers: Any) -> bool:
+        """For a loop of your own, at the end of each step: stepped(), then next()."""
+        self.stepped(**numbers)
+        return self.next()
+
+    def finish(self) -> None:
+        """There is no more data: this worker's later steps have no weight. Then call next() until it is False."""
+        self._check("finish()")
+        self._finished = True
+        if self._state == "go":
+            self._sit_out_finished()
+
+    def _sit_out_finished(self) -> None:
+        if self._link and not (self.info.takes_gradients and self._follow()):
+            self._tell(wire.FINISHED)
+        self._state = "psgd"
+
+    def _follow(self) -> bool:
+        """Makes a step without a gradient of this worker, if it can: a rule may have an update by the others'."""
+        if self.info.takes_gradients:
+            return False
+        self.stepped(loss=0.0, samples=0, lr=0.0)
+        return True
+
+    # Evaluation and records.
+
+    @property
+    def evaluation_due(self) -> bool:
+        """This turn is for an evaluation: `with w.model(): w.evaluated(...)`, then `continue`. Ask after each next()."""
+        self._asks = True
+        return self._state == "evaluation"
+
+    @contextmanager
+    def model(self) -> Iterator[None]:
+        """While the parameters are the rule's model: nothing is to be trained in it."""
+        with self._evaluating():
+            yield
+
+    def _evaluating(self) -> ContextManager[Any]:
+        return nullcontext()
+
+    def evaluated(self, *, loss: float, accuracy: Optional[float] = None, samples: int = 1) -> None:
+        self._check("evaluated()")
+        if self._state != "evaluation":
+            raise Error("no evaluation is due: ask evaluation_due after next()")
+        self._answer(samples, float(loss), math.nan if accuracy is None else float(accuracy))
+
+    def _answer(self, samples: int, loss: float, accuracy: float) -> None:
+        self._state = "psgd"
+        self._test_loss = loss if samples else self._test_loss
+        if self._link:
+            self._tell(wire.EVALUATED, n=samples, loss=loss, accuracy=accuracy)
+        elif samples:
+            note(f"alone, after {self.steps_done} steps: loss {loss:g}" + ("" if math.isnan(accuracy) else f", accuracy {accuracy:g}"))
+
+    def _evaluated_by(self, evaluate: Optional[Callable[[], Any]]) -> Tuple[int, float, float]:
+        if evaluate is None:
+            return 0, 0.0, math.nan
+        with self._evaluating():
+            result = evaluate()
+        if result is None:
+            return 0, 0.0, math.nan
+        said = dict(zip(("loss", "accuracy", "samples"), result if isinstance(result, tuple) else (result,)))
+        return int(said.get("samples", 1)), float(said["loss"]), float(said.get("accuracy", math.nan))
+
+    def log(self, **metrics: float) -> None:
+        """Rows of metrics.csv; a name that is no word of Python's: log(**{"top/5": 0.9})."""
+        for name, value in metrics.items():
+            if not re.fullmatch(r"[A-Za-z0-9_./:@%-]{1,64}", name):
+                raise Error(f"the metric {name!r} has a name that is not 1 to 64 of a-z, A-Z, 0-9 and _./:@%-")
+            if self._link and not self.info.describes:
+                self._metrics.append((name.encode(), float(value), self.steps_done))
+
+    # A checkpoint.
+
+    def keep(self, save: Save, restore: Restore) -> None:
+        """What the program needs to go on from a checkpoint: save() returns it, restore() gets it before the first step."""
+        self._keeper = save, restore
+
+    def _saved(self) -> bytes:
+        kept = self._keeper[0]() if self._keeper else b""
+        if not self._keeper and not self._passes:
+            return b""
+        return json.dumps(self._data_place()).encode() + b"\n" + kept
+
+    def _restored(self, data: bytes) -> None:
+        if not data:
+            note("the checkpoint has nothing of the program's own: see Worker.keep()")
+            return
+        head, _, kept = data.partition(b"\n")
+        self._place = json.loads(head)
+        if self._keeper:
+            self._keeper[1](kept)
+
+    def _data_place(self) -> Optional[Dict[str, Any]]:
+        return self._passes.place() if self._passes else None
+
+    def _randomness(self) -> Dict[str, Any]:
+        """The state of the program's random numbers, as JSON has it."""
+        state: Dict[str, Any] = {"random": random.getstate()}
+        numpy = sys.modules.get("numpy")
+        if numpy is not None:
+            kind, key, *rest = numpy.random.get_state()
+            state["numpy"] = [kind, key.tolist(), *rest]
+        return state
+
+    def _set_randomness(self, state: Dict[str, Any]) -> None:
+        version, internal, gauss = state["random"]
+        random.setstate((version, tuple(internal), gauss))
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and "numpy" in state:
+            numpy.random.set_state(tuple(state["numpy"]))
+
+    # A loop over data.
+
+    def _steps(self, loader: Any, evaluate: Optional[Callable[[], Any]]) -> Iterator[Any]:
+        self._evaluate = evaluate
+        self._passes = passes = _Passes(self, loader)
+        if self._link is None:
+            return self._one_pass(loader)
+        self._batches = self._batches or passes.n_batches
+        return self._all_steps(passes)
+
+    def _one_pass(self, loader: Any) -> Iterator[Any]:
+        """Alone."""
+        self._finished = self._has_evaluated = False
+        self._state = "psgd"
+        for batch in loader:
+            if self._state == "psgd" and not self.next():
+                return
+            yield from self._given_out(batch)
+        self._state = "psgd"
+        if self._evaluate is not None:
+            self._answer(*self._evaluated_by(self._evaluate))
+
+    def _all_steps(self, passes: "_Passes") -> Iterator[Any]:
+        while self.next():
+            if not self.takes_part and self._follow():
+                continue
+            while self._state == "go":  # several times where gradients are accumulated
+                batch = passes.next_batch()
+                if batch is _END:
+                    self.finish()
+                else:
+                    yield from self._given_out(batch)
+
+    def _given_out(self, batch: Any) -> Iterator[Any]:
+        yield batch
+        if self._state == "gradient":
+            raise Error(f"step {self.steps_done} has not ended: stepped() goes after the update")
+
+    # What a worker of torch adds.
+
+    def _load(self) -> None:
+        """The parameters are others than when the program had its last turn."""
+
+    def _pass_ended(self) -> None:
+        """The loader has given its last batch, in a job."""
+
+    # Records.
+
+    def _tell_values(self) -> None:
+        if self._link and not self._has_told_values:
+            self._link.send(wire.VALUES)
+        self._has_told_values = True
+
+    def _tell(self, kind: int, **members: Any) -> None:
+        link = self._link
+        assert link is not None
+        if self._metrics:
+            for name, value, step in self._metrics:
+                link.send(wire.METRIC, text=name, loss=value, step=step)
+            self._metrics.clear()
+        link.send(kind, **members)
+
+    def _end(self, r: wire.Record) -> bool:
+        self._state, self.why = "ended", r.text
+        if r.flags & wire.DESCRIBES:
+            raise SystemExit(0)
+        if r.flags & wire.HAS_FAILED:
+            raise Error(f"the job has failed: {self.why}" if self.why else "the job has failed")
+        return False
+
+    def _check(self, call: str) -> None:
+        if os.getpid() != self._pid:
+            raise Error(f"{call} was called in a process that the program has forked: only the process that called open() is a worker")
+
+    def _misplaced(self, call: str) -> str:
+        reason = {
+            "new": "before the first next()",
+            "evaluation": "in the turn for an evaluation, after which `continue` goes back to next()",
+            "gradient": "twice in a step, which stepped() ends",
+            "psgd": "after stepped(): next() waits for the next step",
+        }
+        return f"{call} was called {reason[self._state]}"
+
+
+_END = object()
+
+
+class _Passes:
+    """The batches of a loader, which begins again after its last one, and the place in it."""
+
+    def __init__(self, worker: Worker, loader: Any) -> None:
+        self.worker, self.loader = worker, loader
+        self.n_batches = len(loader) if hasattr(loader, "__len__") else 0
+        self.batches: Optional[Iterator[Any]] = None
+        self.began: Dict[str, Any] = {}
+        self.drawn = 0
+
+    def next_batch(self) -> Any:
+        if self.batches is None:
+            self._resume(self.worker._place)
+        batch = next(self.batches, _END)  # type: ignore[arg-type]
+        if batch is _END:
+            if self.batches is self.loader:  # a generator gives its batches once
+                return _END
+            if self.drawn:
+                self.worker._pass_ended()
+            self._begin()
+            batch = next(self.batches, _END)  # type: ignore[arg-type]
+        self.drawn += 1
+        return batch
+
+    def _begin(self) -> None:
+        self.began, self.drawn = self._randomness(), 0
+        self.batches = iter(self.loader)
+
+    def _resume(self, place: Optional[Dict[str, Any]]) -> None:
+        if place is None:
+            self._begin()
+            return
+        self._set_randomness(place["began"])
+        self._begin()
+        for _ in range(place["drawn"]):
+            next(self.batches, _END)  # type: ignore[arg-type]
+        self.drawn = place["drawn"]
+        self._set_randomness(place["now"])
+
+    def place(self) -> Dict[str, Any]:
+        return {"began": self.began or self._randomness(), "drawn": self.drawn, "now": self._randomness()}
+
+    def _generator(self) -> Any:
+        """A DataLoader's own random numbers."""
+        generator = getattr(self.loader, "generator", None)
+        return generator if hasattr(generator, "get_state") else None
+
+    def _randomness(self) -> Dict[str, Any]:
+        state, generator = self.worker._randomness(), self._generator()
+        if generator is not None:
+            state["loader"] = generator.get_state().tolist()
+        return state
+
+    def _set_randomness(self, state: Dict[str, Any]) -> None:
+        self.worker._set_randomness(state)
+        generator = self._generator()
+        if generator is not None and "loader" in state:
+            generator.set_state(sys.modules["torch"].tensor(state["loader"], dtype=sys.modules["torch"].uint8))
+
+
+def _numbers(loss: float, samples: int, lr: float, accuracy: Optional[float]) -> Numbers:
+    if samples < 0:
+        raise Error(f"samples={samples} is less than 0")
+    return int(samples), float(loss), math.nan if accuracy is None else float(accuracy), float(lr)
+
+
+def _memory_file(data: bytes) -> int:
+    """Which psgd may map: it cannot become shorter."""
+    file = os.memfd_create("psgd-labels", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with os.fdopen(os.dup(file), "wb") as f:
+        f.write(data)
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    return file
+
+
+def _report_failure(w: Worker) -> None:
+    """An exception that ends the program tells psgd why, before its traceback."""
+    others = sys.excepthook
+
+    def hook(kind: Any, error: BaseException, trace: Any) -> None:
+        if w._link and w._pid == os.getpid() and w._state != "ended":
+            said = str(error) if isinstance(error, Error) else f"{kind.__name__}: {error}"
+            w._link.send(wire.FAILED, text=wire.shortened(said))
+        others(kind, error, trace)
+
+    sys.excepthook = hook
+
+
+def _set_worker(make: Callable[[], Worker]) -> Any:
+    global _worker
+    if _worker is not None:
+        raise Error("this program has a worker: open() or wrap() is called once")
+    _worker = make()
+    return _worker
+
+
+def open(what: Any, *, statistics: Sequence[str] = (), batches: int = 0) -> Worker:
+    """`what`: a torch.nn.Module; or a dict of shapes or arrays by name, or a tree of arrays as jax's. An array's values are the
+    initial ones, of shapes zeros. statistics: names of tensors that have no gradient but are averaged. batches: in an epoch; alone
+    the program ends after so many."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(what, torch.nn.Module):
+        from .trainer_torch import TorchWorker
+
+        return _set_worker(lambda: TorchWorker(what, batches=batches))
+    tensors, values = tensors_of(what, statistics)
+    w: Worker = _set_worker(lambda: Worker(tensors, batches))
+    if not w.has_values:
+        for name, value in values.items():
+            w[name] = value
+    return w
+
+
+def wrap(net: Any, opt: Any, scheduler: Any = None, scaler: Any = None) -> Any:
+    """Makes the parameters of a torch.nn.Module those of the job's worker, and opt.step() a step of it; returns opt. Several
+    optimizers: wrap(net, [a, b]). scheduler and scaler are saved with a checkpoint; a scheduler that the loop does not step is
+    stepped after each pass over the loader."""
+    from .trainer_torch import TorchWorker
+
+    several = isinstance(opt, (list, tuple))
+    _set_worker(lambda: TorchWorker(net, list(opt) if several else [opt], scheduler, scaler))
+    return opt
+
+
+def worker() -> Worker:
+    """That of this program."""
+    if _worker is None:
+        raise Error("this program has no worker yet: call psgd.trainer.open() or wrap() first")
+    return _worker
+
+
+def steps(loader: Any, evaluate: Optional[Callable[[], Any]] = None) -> Iterator[Any]:
+    """The batches of a loader, one or, while gradients are accumulated, several for each step, until the job ends: the loader begins
+    again after its last batch. Alone it is one pass. evaluate(), which is called when an evaluation is due: the model's loss on
+    data for testing, or (loss, accuracy), or (loss, accuracy, samples)."""
+    return worker()._steps(loader, evaluate)
+
+
+def shard(n: int, labels: Optional[Iterable[int]] = None) -> List[int]:
+    """Of the worker: Worker.shard."""
+    return worker().shard(n, labels)
+
+
+def info() -> Info:
+    """What has started the program; after open() or wrap() also the job's numbers."""
+    return _worker.info if _worker else Info(not wire.connected())

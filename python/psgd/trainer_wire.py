@@ -1,0 +1,158 @@
+"""A training program's end of the records of shared/trainer/trainer_wire.h: a socket of packets, each of 256 bytes. What a
+record of psgd's says is checked here; psgd checks what the program says."""
+from __future__ import annotations
+
+import array
+import os
+import socket
+import struct
+import sys
+from typing import Any, List, NamedTuple, Optional, Tuple
+
+ENVIRONMENT = "PSGD_TRAINER_FD"
+VERSION, TEXT, DIMS, TENSORS_MAX, PAGE = 1, 128, 8, 4096, 4096
+
+OPEN, TENSOR, VALUES, SHARD, READY, GRADIENT, UPDATED, EVALUATED, METRIC, SAVED, RESTORED, FINISHED, FAILED = range(1, 14)
+ACCEPTED, REFUSED, SHARDED, GO, UPDATE, EVALUATE, SAVE, RESTORE, STOP = range(64, 73)
+
+STATISTIC, HAS_LABELS, TAKES_GRADIENTS, DESCRIBES, TAKES_PART, HAS_CHANGED, COMBINED, HAS_FAILED, IS_RESUMED = (
+    1 << i for i in range(9)
+)
+
+_HEAD = struct.Struct("=IIQQQdddIi")  # kind, version, sequence, step, n, loss, accuracy, lr, flags, n_dims
+_OF = struct.Struct(f"={DIMS}Q{TEXT}s")  # shape, text
+_ACCEPTED = struct.Struct("=ii9Q")
+_BYTES = _HEAD.size + _OF.size  # 256
+_NOTHING = bytes(_OF.size)
+_WITH_FILE = (ACCEPTED, SHARDED, SAVE, RESTORE)
+
+
+class Error(RuntimeError):
+    """One sentence: what psgd refuses, or that the job has failed."""
+
+
+Error.__module__ = "psgd.trainer"  # as a traceback names it
+
+
+class Lost(Error):
+    """The other end has closed the socket."""
+
+
+class Accepted(NamedTuple):
+    node: int
+    n_nodes: int
+    n_params: int
+    n_trained: int
+    grads_at: int
+    combined_at: int
+    bytes: int
+    seed: int
+    n_steps: int
+    every: int
+    n_done: int
+
+
+class Record(NamedTuple):
+    kind: int
+    step: int
+    n: int
+    flags: int
+    body: bytes
+    file: int  # a descriptor, which belongs to the receiver, or -1
+
+    @property
+    def text(self) -> str:
+        """Why psgd refuses or stops."""
+        return _OF.unpack(self.body)[-1].partition(b"\0")[0].decode(errors="replace")
+
+    @property
+    def accepted(self) -> Accepted:
+        return Accepted._make(_ACCEPTED.unpack_from(self.body))
+
+
+def note(text: str) -> None:
+    print(f"psgd: {text}", file=sys.stderr, flush=True)
+
+
+def shortened(text: str) -> bytes:
+    """As UTF-8 that a record has room for."""
+    return text.encode(errors="replace")[: TEXT - 1].decode(errors="ignore").encode()
+
+
+class Link:
+    """The socket that the environment names. The environment loses its name, and a process that is forked its descriptor: neither
+    a program that this one starts nor a DataLoader's worker takes part."""
+
+    def __init__(self, number: str) -> None:
+        os.environ.pop(ENVIRONMENT, None)
+        try:
+            self.socket = socket.socket(fileno=int(number))
+            self.socket.set_inheritable(False)
+            self.socket.setblocking(True)
+        except (OSError, ValueError) as e:
+            raise Error(f"{ENVIRONMENT}={number} is no socket of psgd ({e}): a program that is started by hand must not have it") from None
+        self.sent = self.received = 0
+        self.room = socket.CMSG_SPACE(4 * 4)
+        os.register_at_fork(after_in_child=self.socket.close)
+
+    def send(
+        self,
+        kind: int,
+        *,
+        step: int = 0,
+        n: int = 0,
+        loss: float = 0.0,
+        accuracy: float = 0.0,
+        lr: float = 0.0,
+        flags: int = 0,
+        shape: Tuple[int, ...] = (),
+        text: bytes = b"",
+        file: int = -1,
+    ) -> None:
+        """Whether psgd still reads is said by the next receive: it may have sent the reason before it closed its end."""
+        body = _OF.pack(*shape, *(0,) * (DIMS - len(shape)), text) if shape or text else _NOTHING
+        record = _HEAD.pack(kind, VERSION, self.sent, step, n, loss, accuracy, lr, flags, len(shape)) + body
+        self.sent += 1
+        try:
+            if file >= 0:
+                socket.send_fds(self.socket, [record], [file])
+            else:
+                self.socket.send(record)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+
+    def receive(self, *kinds: int) -> Record:
+        """The next record, of one of these kinds, or a STOP."""
+        try:
+            data, control, how, _ = self.socket.recvmsg(_BYTES, self.room, socket.MSG_CMSG_CLOEXEC)
+        except ConnectionResetError:
+            # Linux reports once that psgd has ended with records of ours unread; its own still wait then.
+            data, control, how, _ = self.socket.recvmsg(_BYTES, self.room, socket.MSG_CMSG_CLOEXEC)
+        files = _files(control) if control else []
+        if not data:
+            raise Lost("psgd has ended without a word: the node's log says why")
+        kind = 0
+        if len(data) == _BYTES and not how & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+            kind, version, sequence, step, n, _, _, _, flags, _ = _HEAD.unpack_from(data)
+        if not (kind in kinds or kind == STOP) or version != VERSION or sequence != self.received or len(files) != (kind in _WITH_FILE):
+            for file in files:
+                os.close(file)
+            raise Error(f"psgd sent record {self.received} of a kind that is not expected: is this package as old as the agent?")
+        self.received += 1
+        return Record(kind, step, n, flags, data[_HEAD.size :], files[0] if files else -1)
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def _files(control: List[Tuple[int, int, bytes]]) -> List[int]:
+    found: Any = array.array("i")
+    for level, kind, data in control:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            found.frombytes(data[: len(data) - len(data) % 4])
+    return list(found)
+
+
+def connected() -> Optional[str]:
+    """What names the socket, if a job or job_submit has started this program."""
+    return os.environ.get(ENVIRONMENT)

@@ -1,0 +1,176 @@
+"""psgd's end of shared/trainer/trainer_wire.h as a script: a test starts a training program, and says what psgd sends it. The records
+are written here once more, so that the package's own are compared with the header."""
+import array
+import mmap
+import os
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from types import SimpleNamespace
+
+OPEN, TENSOR, VALUES, SHARD, READY, GRADIENT, UPDATED, EVALUATED, METRIC, SAVED, RESTORED, FINISHED, FAILED = range(1, 14)
+ACCEPTED, REFUSED, SHARDED, GO, UPDATE, EVALUATE, SAVE, RESTORE, STOP = range(64, 73)
+STATISTIC, HAS_LABELS, TAKES_GRADIENTS, DESCRIBES, TAKES_PART, HAS_CHANGED, COMBINED, HAS_FAILED, IS_RESUMED = (
+    1 << k for k in range(9)
+)
+HEAD, TEXT, PLAN = struct.Struct("=IIQQQdddIi"), struct.Struct("=8Q128s"), struct.Struct("=ii9Q")
+WAIT = 60  # for each record
+
+
+class Psgd:
+    """with Psgd(text of a program) as p: ... The program must have ended well at the end, unless `p.expects` says otherwise."""
+
+    def __init__(self, program, *arguments):
+        own, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own.settimeout(WAIT)
+        self.socket, self.sent, self.received = own, 0, 0
+        self.out = tempfile.TemporaryFile("w+")
+        self.err = tempfile.TemporaryFile("w+")
+        self.expects = 0
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", program, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=self.out,
+            stderr=self.err,
+            pass_fds=[its.fileno()],
+            env={**os.environ, "PSGD_TRAINER_FD": str(its.fileno()), "PYTHONUNBUFFERED": "1"},
+        )
+        its.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.socket.close()
+        try:
+            status = self.process.wait(1 if kind else WAIT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            status = "none: it hangs"
+        self.stdout, self.stderr = self._text(self.out), self._text(self.err)
+        if kind or status != self.expects:
+            sys.stderr.write(self.stderr)
+        assert kind or status == self.expects, f"the program ended with status {status}"
+
+    def _text(self, file):
+        file.seek(0)
+        text = file.read()
+        file.close()
+        return text
+
+    def send(self, kind, *, step=0, n=0, flags=0, text="", body=None, file=None, version=1, sequence=None):
+        head = HEAD.pack(kind, version, self.sent if sequence is None else sequence, step, n, 0, 0, 0, flags, 0)
+        record = head + (body or TEXT.pack(*[0] * 8, text.encode()))
+        if file is None:
+            self.socket.send(record)
+        else:
+            socket.send_fds(self.socket, [record], [file])
+        self.sent += 1
+
+    def take(self, kind):
+        """The program's next record, which must be of this kind. `metrics`: those before it."""
+        metrics = {}
+        while True:
+            data, files, flags, _ = socket.recv_fds(self.socket, 257, 2)
+            assert data, f"the program has ended, and not sent {kind}"
+            assert len(data) == 256 and not flags & socket.MSG_TRUNC
+            got, version, sequence, step, n, loss, accuracy, lr, flags, n_dims = HEAD.unpack_from(data)
+            *shape, text = TEXT.unpack_from(data, HEAD.size)
+            assert (version, sequence) == (1, self.received), (version, sequence)
+            assert text.endswith(b"\0")
+            text = text.rstrip(b"\0").decode()
+            self.received += 1
+            if got == METRIC and kind != METRIC:
+                metrics[text] = loss
+                continue
+            assert got == kind, f"the program sent {got} {text!r}, and not {kind}"
+            return SimpleNamespace(
+                step=step, n=n, loss=loss, accuracy=accuracy, lr=lr, flags=flags, shape=tuple(shape[:n_dims]), text=text,
+                files=files, metrics=metrics,
+            )  # fmt: skip
+
+    # The usual course of things.
+
+    def take_tensors(self):
+        self.tensors = [self.take(TENSOR) for _ in range(self.take(OPEN).n)]
+        sizes = [(bool(t.flags & STATISTIC), self._size(t)) for t in self.tensors]
+        self.n_trained = sum(n for is_statistic, n in sizes if not is_statistic)
+        self.n_params = sum(n for _, n in sizes)
+        return {t.text: t.shape for t in self.tensors}
+
+    def _size(self, t):
+        n = 1
+        for k in t.shape:
+            n *= k
+        return n
+
+    def accept(self, flags=0, values=None, node=0, n_nodes=2, every=1, n_done=0, n_steps=0, **wrong):
+        vector = -(-4 * self.n_params // 4096) * 4096
+        file = os.memfd_create("vectors")
+        os.ftruncate(file, 3 * vector)
+        self.memory = mmap.mmap(file, 3 * vector)
+        size = 4 * self.n_params
+        floats = memoryview(self.memory)
+        self.params, self.grads, self.combined = (floats[k * vector : k * vector + size].cast("f") for k in range(3))
+        if values is not None:
+            self.params[:] = array.array("f", values)
+        plan = dict(node=node, n_nodes=n_nodes, n_params=self.n_params, n_trained=self.n_trained, grads_at=vector,
+                    combined_at=2 * vector, bytes=3 * vector, seed=7, n_steps=n_steps, every=every, n_done=n_done)  # fmt: skip
+        plan.update(wrong)
+        self.send(ACCEPTED, flags=flags, body=PLAN.pack(*plan.values()) + bytes(TEXT.size - PLAN.size), file=file)
+        os.close(file)
+
+    def begin(self, flags=0, values=None, **plan):
+        """Up to READY, whose batches it returns."""
+        shapes = self.take_tensors()
+        if values is None and not flags & DESCRIBES:
+            values = [0] * self.n_params
+        self.accept(flags, values, **plan)
+        self.take(VALUES)
+        self.shapes = shapes
+        return self.take(READY).n
+
+    def go(self, step, flags=TAKES_PART):
+        self.send(GO, step=step, flags=flags)
+
+    def step(self, step, combined=None, flags=TAKES_PART):
+        """A step of a rule that combines gradients; returns GRADIENT, with the gradient as `grads`."""
+        self.go(step, flags)
+        r = self.take(GRADIENT)
+        r.grads = self.grads.tolist()
+        if combined is None:
+            self.send(UPDATE)
+        else:
+            self.combined[:] = array.array("f", combined)
+            self.send(UPDATE, flags=COMBINED)
+        self.take(UPDATED)
+        return r
+
+    def local_step(self, step, flags=TAKES_PART):
+        self.go(step, flags)
+        return self.take(UPDATED)
+
+    def stop(self, why="as many steps as asked", flags=0):
+        self.send(STOP, text=why, flags=flags)
+
+    def answer(self, kind, data, **members):
+        """SAVE, RESTORE or SHARDED with a file of these bytes; returns what the file has after the answer."""
+        file = os.memfd_create("file")
+        os.write(file, data)
+        os.lseek(file, 0, os.SEEK_SET)
+        self.send(kind, file=file, **members)
+        result = self.take({SAVE: SAVED, RESTORE: RESTORED}[kind]) if kind != SHARDED else None
+        data = os.pread(file, 1 << 24, 0)
+        os.close(file)
+        return data if result else None
+
+
+def alone(program, *arguments):
+    """Its standard output."""
+    env = {k: v for k, v in os.environ.items() if k != "PSGD_TRAINER_FD"}
+    r = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, env=env, timeout=5 * WAIT)
+    assert r.returncode == 0, r.stderr
+    return r.stdout + r.stderr
