@@ -59,6 +59,11 @@ tests_of() { # tests_of "MODULE..." NAME...
     tests_of numpy trainer_numpy
 }
 
+# bats test_tags=check
+@test "a training script of torch in three lines" {
+    tests_of torch trainer_torch
+}
+
 # session DOC LANGUAGE...: a Python program of the blocks of a document in these languages, in order.
 session() { awk -v langs=" ${*:2} " '/^```/ {on = !on && index(langs, " " substr($0, 4) " "); next} on' "$ROOT/$1" >session.py; }
 

@@ -1,0 +1,623 @@
+"""A module of torch as a worker: its parameters are views of psgd's vector where they can be (float32, in the processor's memory, dense in
+the order of their indices), else copies of it, on their device through one flat buffer. Buffers of floats, as batch norm's, are
+statistics."""
+from __future__ import annotations
+
+import functools
+import io
+import json
+import math
+import sys
+import types
+import warnings
+from contextlib import contextmanager, suppress
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+
+import torch
+from torch import Tensor, nn
+
+from . import trainer_vector as vector
+from .trainer import Worker
+from .trainer_wire import Error, note
+
+FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+class Slot:
+    """A parameter or a buffer, which is looked up by its path in each step: a program may replace it."""
+
+    def __init__(self, name: str, place: vector.Place) -> None:
+        self.name, self.at, self.n, self.shape = name, place.at, place.n, place.shape
+        *self.path, self.key = name.split(".")
+        self.now: Tensor  # the parameter
+        self.pointer = 0  # of its memory
+        self.is_view = False
+        self.has_none = False  # .grad was None
+        self.value: Tensor  # the place in the vector of parameters, and in others
+        self.grad: Tensor
+        self.combined: Tensor
+
+    def find(self, net: nn.Module) -> Tensor:
+        module: Any = net
+        for key in self.path:
+            module = module._modules.get(key)
+            if module is None:
+                raise Error(f"the net has lost {self.name!r} since wrap()")
+        found = module._parameters.get(self.key)
+        if found is None:
+            found = module._buffers.get(self.key)
+        if found is None:
+            raise Error(f"the net has lost {self.name!r} since wrap()")
+        if found.shape != self.shape:
+            raise Error(f"{self.name!r} had the shape {self.shape} at wrap(), and now {tuple(found.shape)}")
+        return found
+
+
+class Vectors:
+    """Values, gradients and the combined gradient, on the parameters' device: psgd's memory itself, or copies."""
+
+    def __init__(self, shared: Sequence[Tensor], device: torch.device, is_copy: bool) -> None:
+        self.is_copy, self.device = is_copy, device
+        self.values, self.grads, self.combined = [torch.zeros_like(v, device=device) for v in shared] if is_copy else shared
+
+    def copy(self, to: Tensor, of: Tensor) -> None:
+        """From psgd's memory or to it, in which nothing is under way when this returns: psgd may have the next turn."""
+        if self.is_copy:
+            to.copy_(of, non_blocking=True)
+            if self.device.type == "cuda":
+                torch.cuda.current_stream(self.device).synchronize()
+
+
+class TorchWorker(Worker):
+    """wrap() and open(net) make it. `.grad` of the parameters is the gradient, before gradient() and after it."""
+
+    copies = False  # a test sets it, where there is no GPU: as if the parameters were on one
+
+    def __init__(
+        self, net: nn.Module, optimizers: Sequence[Any] = (), scheduler: Any = None, scaler: Any = None, batches: int = 0
+    ) -> None:
+        net = getattr(net, "_orig_mod", net)  # of torch.compile
+        _refuse_net(net)
+        self.net, self.optimizers, self.scheduler, self.scaler = net, list(optimizers), scheduler, scaler
+        tensors = _tensors(net)
+        super().__init__(tensors, batches)
+        _refuse_optimizers(self)
+        n = self._layout.n_params
+        self._shared = [torch.frombuffer(self._memory, dtype=torch.float32, count=n, offset=v._at) for v in self._vectors()]
+        slots = [Slot(t.name, self._layout.places[t.name]) for t in tensors]
+        self._slots = [s for s, t in zip(slots, tensors) if not t.is_statistic]
+        self._statistics = [s for s, t in zip(slots, tensors) if t.is_statistic]
+        self._n_trained = self._layout.n_trained
+        self._on: Vectors
+        self._zeros = torch.zeros(max(s.n for s in self._slots))
+        self._noted: Set[str] = set()
+        self._loss: Optional[Tensor] = None
+        self._samples = 0  # that steps() has given since the last step
+        self._new_samples = 0  # of these since the last backward()
+        self._is_driven = self._is_pinned = False
+        self._frozen = [(name, p) for name, p in net.named_parameters() if not p.requires_grad]
+        self._by: Optional[Tensor] = None  # in a step: the gradient for the update, where gradients are exchanged
+        self._counted = getattr(scheduler, "last_epoch", 0)  # the scheduler's steps when the pass over the loader began
+        self._bind(keeps_own=not self.has_values)
+        self._originals = {id(opt): opt.step for opt in self.optimizers}
+        for opt in self.optimizers:
+            _replace_step(self, opt)
+        _see_losses(self)
+
+    def _vectors(self) -> Tuple[vector.Vector, ...]:
+        return self.params, self.grad, self._combined
+
+    # Parameters, buffers and gradients, to and from the vectors.
+
+    @torch.no_grad()
+    def _bind(self, keeps_own: bool) -> None:
+        """The net's own values go to the vector, or the vector's to the net."""
+        found = [s.find(self.net) for s in self._slots]
+        devices = {p.device for p in found}
+        device = devices.pop() if len(devices) == 1 else torch.device("cpu")
+        self._on = on = Vectors(self._shared, device, device.type != "cpu" or self.copies)
+        if device.type == "cuda" and self._link is not None and not self._is_pinned:
+            self._pin(device)
+        self._zeros = self._zeros.to(device)
+        if not keeps_own:
+            on.copy(on.values, self._shared[0])
+        for s, p in zip(self._slots, found):
+            s.value, s.grad, s.combined = (v.narrow(0, s.at, s.n).view(s.shape) for v in (on.values, on.grads, on.combined))
+            s.is_view = p.dtype == torch.float32 and p.device == device and p.is_contiguous()
+            if p.dtype == torch.float64:
+                self._note_once("float64", f"{s.name!r} is of float64: psgd exchanges float32")
+            if keeps_own:
+                s.value.copy_(p.detach())
+            if s.is_view:
+                p.data = s.value
+            elif not keeps_own:
+                p.data.copy_(s.value)
+            s.now, s.pointer = p, p.data_ptr()
+        for s in self._statistics:
+            s.value, s.grad, s.combined = (v.narrow(0, s.at, s.n).view(s.shape) for v in (on.values, on.grads, on.combined))
+            b = s.find(self.net)
+            if keeps_own:
+                s.value.copy_(b)
+            else:
+                b.copy_(s.value)
+        if keeps_own:
+            on.copy(self._shared[0], on.values)
+
+    def _pin(self, device: torch.device) -> None:
+        """Copies between the device and pinned memory are several times faster."""
+        self._is_pinned = True
+        error = torch.cuda.cudart().cudaHostRegister(self._shared[0].data_ptr(), len(self._memory), 0)
+        if int(error) != 0:
+            note(f"the memory of the vectors cannot be pinned (CUDA's error {int(error)}): copies to the GPU are slower")
+            with suppress(RuntimeError):  # the next kernel's launch reports the error once more
+                torch.zeros(1, device=device).add_(1)
+
+    def _moved(self) -> Optional[str]:
+        for s in self._slots:
+            p = s.find(self.net)
+            if p is not s.now or p.data_ptr() != s.pointer:
+                return s.name
+        return None
+
+    def _follow_moves(self) -> None:
+        """After net.to(), or load_state_dict(assign=True)."""
+        name = self._moved()
+        if name is None:
+            return
+        self._note_once("moved", f"{name!r} was moved or replaced after wrap(): its values are copied; move the net before wrap()")
+        self._bind(keeps_own=True)
+        _refuse_others(self)
+
+    @torch.no_grad()
+    def _load(self) -> None:
+        if self._moved() is not None:
+            self._bind(keeps_own=False)
+            return
+        self._on.copy(self._on.values, self._shared[0])
+        for s in self._slots:
+            if not s.is_view:
+                s.now.data.copy_(s.value)
+        for s in self._statistics:
+            s.find(self.net).copy_(s.value)
+
+    @torch.no_grad()
+    def _store(self, statistics: Optional[Tensor]) -> None:
+        """After an update. statistics: their gradient for it, or None: they are the net's."""
+        for s in self._slots:
+            if s.is_view:
+                continue
+            # The vector is the float32 master of a parameter of fewer bits: it keeps what these bits have no room for.
+            p = s.now.detach()
+            if p.dtype in (torch.float16, torch.bfloat16):
+                s.value.add_(p.float() - s.value.to(p.dtype).float())
+            else:
+                s.value.copy_(p)
+        if self._statistics:
+            own = self._on.values[self._n_trained :]
+            if statistics is None:
+                own.copy_(self._buffers())
+            else:
+                own.sub_(statistics[self._n_trained :])
+                for s in self._statistics:
+                    s.find(self.net).copy_(s.value)
+        self._on.copy(self._shared[0], self._on.values)
+
+    def _buffers(self) -> Tensor:
+        device = self._on.values.device
+        return torch.cat([s.find(self.net).detach().reshape(-1).to(device, torch.float32) for s in self._statistics])
+
+    @torch.no_grad()
+    def _gather(self, of: Optional[Set[int]] = None) -> None:
+        """`.grad` of the parameters (of an optimizer, those of the others are zero) to the vector of gradients."""
+        grads = self._on.grads
+        found: List[Tensor] = []
+        n_own, is_plain = 0, True
+        for s in self._slots:
+            g = s.now.grad if of is None or id(s.now) in of else None
+            s.has_none = g is None
+            if g is None:
+                if of is None:
+                    self._note_once("None", f"{s.name!r} has no gradient: zeros are exchanged for it")
+                found.append(self._zeros[: s.n])
+                continue
+            if g.layout is not torch.strided:
+                raise Error(f"the gradient of {s.name!r} is sparse: psgd exchanges dense ones (sparse=False)")
+            n_own += g.data_ptr() == s.grad.data_ptr()
+            is_plain = is_plain and g.dtype is torch.float32 and g.device == grads.device
+            found.append(g.detach().reshape(-1))
+        if n_own == len(found):
+            pass
+        elif is_plain and not n_own:
+            torch.cat(found, out=grads[: self._n_trained])
+        else:
+            for s, g in zip(self._slots, found):
+                s.grad.view(-1).copy_(g)
+        for name, p in self._frozen:
+            if p.grad is not None:
+                self._note_once("frozen", f"{name!r} had no requires_grad at wrap(): its gradient is not exchanged")
+        if self._statistics:
+            before, after = self._on.values[self._n_trained :], self._buffers()
+            grads[self._n_trained :] = torch.where(before == after, torch.zeros_like(before), before - after)
+
+    @torch.no_grad()
+    def _point(self, is_combined: bool, of: Optional[Set[int]] = None) -> None:
+        """`.grad` of the parameters to the gradient for the update."""
+        for s in self._slots:
+            if of is None or id(s.now) in of:
+                by = s.combined if is_combined else s.grad
+                p = s.now
+                if s.has_none and not by.any():
+                    continue  # an optimizer leaves it as it is, and by zeros would shrink it
+                p.grad = by if p.dtype is torch.float32 and p.device == by.device else by.to(p.device, p.dtype)
+
+    def _note_once(self, what: str, text: str) -> None:
+        if what not in self._noted:
+            self._noted.add(what)
+            note(text)
+
+    # Steps.
+
+    def gradient(  # type: ignore[override]
+        self,
+        *,
+        loss: Optional[float] = None,
+        samples: Optional[int] = None,
+        lr: Optional[float] = None,
+        accuracy: Optional[float] = None,
+    ) -> None:
+        """`.grad` becomes the gradient for the update to come. loss: if None the sum of those whose backward() has run since the last
+        step; samples: of the batches since then that steps() has given; lr: the first optimizer's."""
+        self._exchange(loss, samples, lr, accuracy, None)
+
+    def _exchange(
+        self,
+        loss: Optional[float],
+        samples: Optional[int],
+        lr: Optional[float],
+        accuracy: Optional[float],
+        opt: Any,
+        scale: float = 1.0,
+    ) -> bool:
+        """Whether the update is by the combined gradient."""
+        if self._state == "ended":
+            return False
+        if loss is None:
+            loss = math.nan if self._loss is None else float(self._loss) / scale
+            if self._loss is None:
+                self._note_once("loss", "the loss is not known, as no backward() of a tensor has run: give it to gradient(loss=)")
+        if samples is None:
+            samples = self._samples or 1
+        if lr is None:
+            lr = float((opt or self.optimizers[0]).param_groups[0]["lr"]) if self.optimizers else 0.0
+        self._loss, self._samples, self._new_samples = None, 0, 0
+        self._follow_moves()
+        self._by = None
+        exchanges = self.info.takes_gradients and self._link is not None
+        of = self._parameters_of(opt)
+        if exchanges and self._state == "go":
+            if samples == 0:  # its numbers are not used, and need not be finite
+                self._on.grads.zero_()
+            else:
+                self._gather(of)
+            self._on.copy(self._shared[1], self._on.grads)
+        by = super().gradient(loss=loss, samples=samples, lr=lr, accuracy=accuracy)
+        if not exchanges or self._state == "ended":
+            return False
+        is_combined = by is self._combined
+        self._by = self._on.combined if is_combined else self._on.grads
+        self._on.copy(self._by, self._shared[2 if is_combined else 1])
+        self._point(is_combined, of)
+        return is_combined
+
+    def stepped(self, **numbers: Any) -> None:
+        if self._state in ("go", "gradient"):
+            if self._state == "go" and not self.info.takes_gradients:
+                self.gradient(**numbers)
+            if self._state == "gradient":
+                self._store(self._by)
+        super().stepped(**numbers)
+
+    def _parameters_of(self, opt: Any) -> Optional[Set[int]]:
+        if opt is None or len(self.optimizers) < 2:
+            return None
+        return {id(p) for group in opt.param_groups for p in group["params"]}
+
+    def _step(self, opt: Any, closure: Optional[Callable[[], Any]], scaler: Any = None, scale: float = 1.0) -> Any:
+        """opt.step(), of an optimizer that is wrapped."""
+        original = self._originals[id(opt)]
+        closures = () if closure is None else (closure,)
+        if self._state == "ended":
+            return original(*closures)
+        if self._state not in ("go", "gradient") and not self.next():
+            raise SystemExit(0)  # the job has ended, and the program's own loop does not ask
+        is_finite = scaler is None or self._is_finite(opt)
+        loss = samples = None
+        if not is_finite:
+            loss, samples = 0.0, 0
+        # Of several optimizers the last one ends the step, unless gradients are combined: then each makes a step of its own.
+        is_last = self.info.takes_gradients or opt is self.optimizers[-1]
+        if self.info.takes_gradients:
+            with torch.enable_grad():
+                result = closure() if closure else None
+            if self._state == "go":
+                is_finite = self._exchange(loss, samples, None, None, opt, scale) or is_finite
+            if is_finite:
+                original()
+        else:
+            result = original(*closures) if is_finite else None
+            if is_last and self._state == "go":
+                self._exchange(loss if result is None else float(result), samples, None, None, opt, scale)
+        if is_last:
+            self.stepped()
+            if not self._is_driven and self._state != "ended" and not self.next():
+                raise SystemExit(0)
+        return result
+
+    def step(self, opt: Any, scaler: Any = None) -> None:
+        """In place of scaler.step(opt): a step whose gradient is not finite has no weight, but the worker takes part in it, as the others
+        wait for it. scaler.update() comes after it, as always."""
+        scaler = scaler or self.scaler
+        if scaler is None or not scaler.is_enabled():
+            opt.step()
+            return
+        try:
+            scaler.unscale_(opt)
+        except RuntimeError as e:
+            if "already been called" not in str(e):
+                raise
+        self._step(opt, None, scaler, float(scaler.get_scale()))
+
+    @torch.no_grad()
+    def _is_finite(self, opt: Any) -> bool:
+        grads = [p.grad for group in opt.param_groups for p in group["params"] if p.grad is not None]
+        sums = [g.detach().float().sum().to(self._zeros.device) for g in grads]
+        return not sums or bool(torch.isfinite(torch.stack(sums)).all())
+
+    def _follow(self) -> bool:
+        if not self.info.takes_gradients:
+            return super()._follow()
+        if len(self.optimizers) != 1:
+            return False
+        opt = self.optimizers[0]
+        if self._exchange(0.0, 0, None, None, opt):
+            self._originals[id(opt)]()
+        self.stepped()
+        return True
+
+    def _all_steps(self, passes: Any) -> Iterator[Any]:
+        self._is_driven = True
+        try:
+            yield from super()._all_steps(passes)
+        finally:
+            self._is_driven = False
+
+    def _one_pass(self, loader: Any) -> Iterator[Any]:
+        self._is_driven = True
+        try:
+            yield from super()._one_pass(loader)
+        finally:
+            self._is_driven = False
+
+    def _given_out(self, batch: Any) -> Iterator[Any]:
+        n = _samples_of(batch)
+        self._samples += n
+        self._new_samples += n
+        yield from super()._given_out(batch)
+
+    def _pass_ended(self) -> None:
+        if self.scheduler is None:
+            return
+        # One that the program steps itself, in its loop, has counted since the pass began.
+        if getattr(self.scheduler, "last_epoch", 0) == self._counted:
+            arguments = ()
+            if isinstance(self.scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+                arguments = (self._test_loss,)
+            if arguments == (None,):
+                self._note_once("plateau", "ReduceLROnPlateau waits for an evaluation: give steps() an evaluate()")
+                return
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # torch counts the calls of its own opt.step()
+                self.scheduler.step(*arguments)
+        self._counted = getattr(self.scheduler, "last_epoch", 0)
+
+    # Evaluation and checkpoints.
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        was_training = [m for m in self.net.modules() if m.training]
+        self.net.eval()
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            for m in was_training:
+                m.training = True
+
+    def _saved(self) -> bytes:
+        kept = self._keeper[0]() if self._keeper else b""
+        state = {
+            "optimizers": [opt.state_dict() for opt in self.optimizers],
+            "place": json.dumps(self._data_place()),
+            "random": json.dumps(self._randomness()),
+            "kept": torch.frombuffer(bytearray(kept), dtype=torch.uint8) if kept else torch.empty(0, dtype=torch.uint8),
+        }
+        for name in "scheduler", "scaler":
+            if getattr(self, name) is not None:
+                state[name] = _plain(getattr(self, name).state_dict())
+        file = io.BytesIO()
+        torch.save(state, file)
+        return file.getvalue()
+
+    def _restored(self, data: bytes) -> None:
+        if not data:
+            note("the checkpoint has no state of the optimizer, which begins anew")
+            return
+        # Only tensors, numbers and texts: the file has been in other hands than this program's.
+        state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        for opt, of in zip(self.optimizers, state["optimizers"]):
+            opt.load_state_dict(of)
+        for name in "scheduler", "scaler":
+            if getattr(self, name) is not None and name in state:
+                getattr(self, name).load_state_dict(_as_in(getattr(self, name), state[name]))
+        self._set_randomness(json.loads(state["random"]))
+        self._place = json.loads(state["place"])
+        self._counted = getattr(self.scheduler, "last_epoch", 0)
+        if self._keeper:
+            self._keeper[1](bytes(state["kept"].numpy()))
+
+    def _randomness(self) -> Dict[str, Any]:
+        state = super()._randomness()
+        state["torch"] = torch.get_rng_state().tolist()
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            state["cuda"] = [s.tolist() for s in torch.cuda.get_rng_state_all()]
+        return state
+
+    def _set_randomness(self, state: Dict[str, Any]) -> None:
+        super()._set_randomness(state)
+        torch.set_rng_state(torch.tensor(state["torch"], dtype=torch.uint8))
+        if "cuda" in state and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all([torch.tensor(s, dtype=torch.uint8) for s in state["cuda"]])
+
+
+def _plain(state: Dict[str, Any]) -> Dict[str, Any]:
+    """Without functions, and with dicts for what is derived from them: a scheduler's state that torch.load takes as weights only."""
+    return {key: dict(v) if isinstance(v, dict) else v for key, v in state.items() if not callable(v)}
+
+
+def _as_in(owner: Any, state: Dict[str, Any]) -> Dict[str, Any]:
+    """The dicts are what they are in the owner, as MultiStepLR's Counter."""
+    now = vars(owner)
+    return {key: type(now[key])(v) if isinstance(v, dict) and isinstance(now.get(key), dict) else v for key, v in state.items()}
+
+
+# What a net has.
+
+
+def _tensors(net: nn.Module) -> List[vector.Tensor]:
+    """Trained parameters, each once; then buffers of floats that are saved with the net."""
+    tensors = [vector.Tensor(name, tuple(p.shape)) for name, p in net.named_parameters() if p.requires_grad]
+    saved = {
+        f"{prefix}.{key}" if prefix else key
+        for prefix, module in net.named_modules()
+        for key in module._buffers
+        if key not in module._non_persistent_buffers_set
+    }
+    for name, b in net.named_buffers():
+        # One with infinities, as a mask, has no mean.
+        if name in saved and b.dtype in FLOATS and b.numel() and bool(torch.isfinite(b).all()):
+            tensors.append(vector.Tensor(name, tuple(b.shape), True))
+    return tensors
+
+
+def _refuse_net(net: nn.Module) -> None:
+    for module in net.modules():
+        kind = type(module).__name__
+        if kind == "DistributedDataParallel":
+            raise Error("the net is wrapped in DistributedDataParallel, which exchanges gradients itself: give net.module")
+        if kind in ("FullyShardedDataParallel", "DeepSpeedEngine") or kind.startswith("FSDP"):
+            raise Error(f"the net is wrapped in {kind}, which has a part of each parameter only: psgd exchanges whole ones")
+        if isinstance(module, (nn.Embedding, nn.EmbeddingBag)) and module.sparse:
+            raise Error(f"{kind}(sparse=True) has sparse gradients: psgd exchanges dense ones (sparse=False)")
+    for name, p in net.named_parameters():
+        if isinstance(p, nn.parameter.UninitializedParameter):
+            raise Error(f"{name!r} has no shape yet: call the net once with a batch before wrap()")
+        if "DTensor" in (type(p).__name__, type(p.data).__name__):
+            raise Error(f"{name!r} is a DTensor, of which each process has a part: psgd exchanges whole tensors")
+        if p.is_meta:
+            raise Error(f"{name!r} is on the device meta and has no values: make them before wrap()")
+        if p.requires_grad and p.dtype not in FLOATS:
+            raise Error(f"{name!r} is of {p.dtype}: psgd exchanges real floats")
+
+
+def _refuse_optimizers(w: TorchWorker) -> None:
+    _refuse_others(w)
+    if w.info.takes_gradients:
+        if any(isinstance(opt, torch.optim.LBFGS) for opt in w.optimizers):
+            raise Error("LBFGS computes several gradients in a step, and the job's rule combines one: use a rule of rounds, as fedavg")
+        if w.info.every > 1 and len(w.optimizers) > 1:
+            raise Error("the job's rule changes the gradient of each local step, of which several optimizers make several: use one, with groups")
+
+
+def _refuse_others(w: TorchWorker) -> None:
+    """An optimizer has the net's parameters only: others would be trained, but not exchanged."""
+    own = {id(p) for p in w.net.parameters()}
+    for opt in w.optimizers:
+        n = sum(id(p) not in own for group in opt.param_groups for p in group["params"])
+        if n:
+            raise Error(
+                f"{type(opt).__name__} updates {n} tensors that are no parameters of the net: give one net that has all, as nn.ModuleList, "
+                "and make the optimizer after load_state_dict(assign=True)"
+            )
+
+
+def _samples_of(batch: Any) -> int:
+    """The first dimension of the first tensor in it, or 0."""
+    if hasattr(batch, "shape"):
+        return int(batch.shape[0]) if len(batch.shape) else 0
+    if isinstance(batch, dict) or hasattr(batch, "values"):
+        batch = list(batch.values())
+    if isinstance(batch, (list, tuple)):
+        return next((n for n in map(_samples_of, batch) if n), 0)
+    return 0
+
+
+# What is put into torch.
+
+
+def _replace_step(w: TorchWorker, opt: Any) -> None:
+    """On the instance, since torch 1.13 has no hooks of a step: a bound method, as schedulers and scalers expect."""
+    original = opt.step
+
+    @functools.wraps(getattr(original, "__func__", original))
+    def step(opt: Any, closure: Optional[Callable[[], Any]] = None) -> Any:
+        scale = 1.0
+        scaler = _calling_scaler()
+        if scaler is not None:
+            if w.info.takes_gradients:
+                raise Error(
+                    "scaler.step(opt) may leave a step out, and the other workers would wait for its gradient: "
+                    "call psgd.trainer.worker().step(opt, scaler=scaler)"
+                )
+            scale = float(scaler.get_scale())
+        return w._step(opt, closure, scale=scale)
+
+    opt.step = types.MethodType(step, opt)
+    if len(w.optimizers) > 1:
+        return
+    zero = opt.zero_grad
+
+    @functools.wraps(getattr(zero, "__func__", zero))
+    def zero_grad(opt: Any, *args: Any, **kw: Any) -> None:
+        # What a scaler has left out, as its gradient was not finite, is no part of the step.
+        w._loss, w._samples = None, w._new_samples
+        zero(*args, **kw)
+
+    opt.zero_grad = types.MethodType(zero_grad, opt)
+
+
+def _calling_scaler() -> Any:
+    """The GradScaler that has called opt.step(), some frames above."""
+    frame = sys._getframe(2)
+    for _ in range(6):
+        if frame is None:
+            return None
+        if frame.f_code.co_filename.endswith("grad_scaler.py"):
+            return frame.f_locals.get("self")
+        frame = frame.f_back
+    return None
+
+
+def _see_losses(w: TorchWorker) -> None:
+    """The loss of a step, whose gradient `.grad` is: the sum of the numbers whose backward() runs."""
+    original = torch.Tensor.backward
+
+    @functools.wraps(original)
+    def backward(loss: Tensor, *args: Any, **kw: Any) -> Any:
+        result = original(loss, *args, **kw)
+        w._new_samples = 0
+        if loss.numel() == 1:
+            value = loss.detach().reshape(())
+            w._loss = value if w._loss is None else w._loss.to(value.device) + value
+        return result
+
+    torch.Tensor.backward = backward  # type: ignore[method-assign]
