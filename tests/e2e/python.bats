@@ -110,3 +110,71 @@ session() { awk -v langs=" ${*:2} " '/^```/ {on = !on && index(langs, " " substr
     [ "$status" -eq 0 ]
     awk 'NF == 5 && $1 == "all-reduce" { a = $5 } NF == 5 && $1 == "DiLoCo" { d = $5 } END { exit !(d > 0 && d < a / 4) }' <<<"$output"
 }
+
+# with_python MODULE...: from here on python3, also that of agents, has them.
+with_python() {
+    local python
+    python=$(python_with "$@") || skip "no python3 has $*"
+    mkdir bin
+    ln -s "$(command -v "$python")" bin/python3
+    export PATH=$T/bin:$PATH PYTHONPATH=$ROOT/python
+}
+
+# only LANGUAGE: the blocks of docs/trainer.md in this one.
+only() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "$ROOT/docs/trainer.md"; }
+
+# bats test_tags=check
+@test "the training program in numpy in docs/trainer.md runs alone, and on two agents" {
+    with_python numpy
+    start_agents 2
+    ln -s "$BUILD" build
+    ln -s "$ROOT/python" .
+    only python >linear.py
+    only sh >session.sh
+    grep -q -- '--trainer linear.py' session.sh
+    run limited bash -e session.sh 3>&-
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"the last loss: "* ]]
+    jq -e '.state == "succeeded" and .models_agree' each-step/run.json
+    jq -e '.state == "succeeded"' averaged/run.json
+}
+
+# bats test_tags=check
+@test "the training script of torch in docs/trainer.md runs alone, and on two agents" {
+    with_python torch
+    start_agents 2
+    ln -s "$BUILD" build
+    only 'python torch' >train.py
+    only 'python torch load' >load.py
+    only 'sh torch' >session.sh
+    grep -q -- '--trainer train.py' session.sh
+    limited bash -e session.sh 3>&-
+    jq -e '.state == "succeeded" and .models_agree' trained/run.json
+    limited python3 load.py
+}
+
+# The jobs at the top of the examples, alone and on agents.
+example() { # example NAME [ARGUMENT...]
+    limited python3 "$ROOT/examples/trainers/$1.py" "${@:2}" 3>&-
+}
+
+@test "the training programs of examples/ run alone" {
+    with_python numpy
+    example platoon_style >said
+    [[ "$(<said)" == "loss 0.0"* ]]
+    [ "$(example numpy_easgd)" = "$(printf '%s\n' -0.383335 -1.027005 -1.569492 -2.059886 -2.441176)" ]
+    example numpy_linear 2>said
+    grep -qE 'alone, after 80 steps: loss 0\.0[0-9]*$' said
+    example numpy_mlp --units 64 2>said
+    grep -qE 'accuracy (1|0\.9[0-9]*)$' said
+}
+
+# bats test_tags=check
+@test "the training programs of torch in examples/ run alone" {
+    with_python torch
+    example torch_lenet 2>said
+    grep -qE 'accuracy (1|0\.[89][0-9]*)$' said
+    example torch_transformer 2>said
+    grep -qE 'loss [0-2]\.[0-9]*$' said
+}
