@@ -63,6 +63,49 @@ PY
     [ "$status" -eq 2 ]
 }
 
+# refused WORDS ARGUMENTS...: job_submit refuses them with status 6 and these words.
+refused() {
+    local words=$1
+    shift
+    run "$SUBMIT" "$@"
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"$words"* ]]
+}
+
+@test "the model of a training program is inspected and converted by its tensors, and computed by the program only" {
+    echo '{"version":1,"name":"train.py","trainer":true,"tensors":[{"name":"head.weight","shape":[2,3]},{"name":"scale","shape":[]},
+           {"name":"bn.running_mean","shape":[3],"statistic":true}]}' >program.json
+    python3 - <<'PY'
+import json, struct
+arch = json.dumps(json.load(open("program.json")))
+head, at = {"__metadata__": {"arch": arch}}, 0
+for name, shape, n in (("head.weight", [2, 3], 6), ("scale", [], 1), ("bn.running_mean", [3], 3)):
+    head[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + 4 * n]}
+    at += 4 * n
+text = json.dumps(head).encode()
+text += b" " * (-len(text) % 8)
+open("program.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + struct.pack("<10f", *range(10)))
+PY
+    run "$SUBMIT" model inspect program.json
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"Model train.py, of a training program"* ]]
+    [[ "$output" == *"head.weight "*"(2, 3) "*" 6"*"scale "*"() "*" 1"*"bn.running_mean"*"(3) "*" 3  statistic"* ]]
+    [[ "$output" == *"10 parameters, 7 of them trained, the rest running statistics"* ]]
+    "$SUBMIT" --json model inspect program.json >facts
+    jq -e '.data | .trainer and .n_params == 10 and .n_trained == 7 and .tensors[1].shape == [] and .tensors[2].is_state' facts
+    run "$SUBMIT" model inspect program.safetensors
+    [ "$status" -eq 0 ]
+    [[ "$output" == *'10 values; exactly the parameters of model "train.py", its arch'* ]]
+    "$SUBMIT" model convert program.safetensors --to npz -o m.npz
+    python3 -m zipfile -l m.npz | grep -F bn.running_mean.npy
+    refused 'model "train.py" is computed by a training program' model convert program.safetensors --to onnx -o m.onnx
+    refused 'its model is computed by train.py, a training program, and not by psgd' predict program.safetensors --dataset "$FEW"
+    refused 'it lists the tensors of train.py, a training program that computes them' validate --codec plain --model program.json
+    doctor program.safetensors 'h["scale"]["shape"] = [1]'
+    run "$SUBMIT" model inspect program.safetensors
+    [[ "$output" == *"tensor \"scale\" has the shape (1), the model's has ()"* ]]
+}
+
 @test "with ps_sum two workers take twice the step of ps, and running statistics are their mean" {
     start_agents 3
     write_workers 2 1
