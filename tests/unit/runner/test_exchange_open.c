@@ -1,5 +1,6 @@
 #include "runner/exchange/exchange.h"
 
+#include "shared/records/tensor_file.h"
 #include "tests/unit/unit.h"
 
 /* Tensors in the model's order: 6 values at 3, statistics of 2 at 10, a number at 9, 3 values at 0. */

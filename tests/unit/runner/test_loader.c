@@ -245,6 +245,7 @@ static int open_one(struct loader *l, enum tensor_type type, const void *values,
     struct blocks b;
     int rc;
 
+    m->n_layers = 1;
     if (type == TENSOR_I32)
         m->layers[0] = (struct layer_spec){.kind = LAYER_EMBEDDING, .embedding.vocab = 10};
     write_one(train, &x, more, n_more);
