@@ -24,7 +24,7 @@
 _Static_assert((int)PSGD_DIMS == (int)TRAINER_DIMS && (int)PSGD_NAME == (int)TRAINER_TEXT,
                "a record holds each tensor of the interface");
 
-enum { ERROR_TEXT = 512 };
+enum { ERROR_TEXT = 512, METRIC_NAME_MAX = 64 };
 
 enum psgd_turn {
     TURN_OPENED,     /* the program's, before READY */
@@ -869,14 +869,23 @@ int psgd_evaluated(struct psgd *p, double loss, double accuracy, size_t samples)
     return 0;
 }
 
+static bool is_metric_name(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n >= 1 && n <= METRIC_NAME_MAX &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%-") == n;
+}
+
 int psgd_log(struct psgd *p, const char *name, double value)
 {
     struct trainer_record r = {.kind = TRAINER_METRIC, .step = p->plan.step, .loss = value};
 
     if (require_turn(p, "psgd_log", IN_PROGRAM | IN_AWAITED) < 0)
         return -1;
-    if (!name || !name[0] || strnlen(name, PSGD_NAME) == PSGD_NAME)
-        return fail_with(p, "psgd_log got a name that has not 1 to %d bytes", PSGD_NAME - 1);
+    if (!is_metric_name(name))
+        return fail_with(p, "psgd_log got the name '%.80s': a name is 1 to %d of a-z, A-Z, 0-9 and _./:@%%-",
+                         name, METRIC_NAME_MAX);
     put_text(r.u.of.text, name);
     return send_record(p, &r);
 }

@@ -137,7 +137,8 @@ int psgd_stepped_by(struct psgd *p, double loss, size_t samples, double lr);
  * psgd_next until PSGD_STOP, which waits for the other workers. */
 int psgd_finish(struct psgd *p);
 int psgd_evaluated(struct psgd *p, double loss, double accuracy, size_t samples); /* accuracy NAN: none */
-int psgd_log(struct psgd *p, const char *name, double value); /* a row of metrics.csv; alone: nothing */
+/* A row of metrics.csv; alone: nothing. name: 1 to 64 of a-z, A-Z, 0-9 and _./:@%- */
+int psgd_log(struct psgd *p, const char *name, double value);
 /* The program gives up, for the reason in this sentence, which becomes the job's. Then psgd_close. */
 void psgd_fail(struct psgd *p, const char *why);
 

@@ -443,8 +443,8 @@ TEST(metrics_have_their_step)
     r = take(TRAINER_METRIC);
     assert_string_equal(r.u.of.text, "f1");
     assert_true(r.loss == 0.5 && r.step == 1);
-    assert_int_equal(psgd_log(p, "", 0.5), -1);
-    assert_said("psgd_log got a name");
+    assert_int_equal(psgd_log(p, "top 5", 0.5), -1);
+    assert_said("psgd_log got the name 'top 5': a name is 1 to 64 of");
 }
 
 /* Each call that waits, in a program that psgd has just accepted. */
