@@ -499,7 +499,7 @@ static int print_rule_of_trainer(const char *name, struct err *e)
     return 0;
 }
 
-static int page_trainers(struct err *e)
+static int page_trainer(struct err *e)
 {
     char names[FIND_NAMES_MAX][FIND_NAME_LEN], name[ARGS_NAME], hint[TRAINER_HINT];
     const char *why;
@@ -686,7 +686,7 @@ static const struct {
     {"agent", page_agent},
     {"records", page_records},
     {"codecs", page_codecs},
-    {"trainers", page_trainers},
+    {"trainer", page_trainer},
     {"optimizers", page_optimizers},
     {"data_sets", page_data_sets},
     {"routes", page_routes},

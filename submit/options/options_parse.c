@@ -94,7 +94,7 @@ static void finish_epochs(struct options *o)
 }
 
 /* Adds the column of --partition column:NAME to the name of the data set, as its option `group`. An unknown
- * rule is refused later. */
+ * rule is refused later, and a column where a training program has the data. */
 static int finish_partition(struct options *o, struct err *e)
 {
     struct settings *set = &o->settings;
@@ -107,7 +107,8 @@ static int finish_partition(struct options *o, struct err *e)
                        set->partition);
     if (set->non_iid)
         strcpy(set->partition, "label_sorted");
-    if (partition_rule_parse(&rule, set->partition, &ignored) < 0 || rule.kind != PARTITION_COLUMN)
+    if (partition_rule_parse(&rule, set->partition, &ignored) < 0 || rule.kind != PARTITION_COLUMN ||
+        o->trainer[0])
         return 0;
     return dataset_group_by(set->dataset, sizeof set->dataset, rule.name, e);
 }

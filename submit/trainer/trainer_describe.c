@@ -356,6 +356,7 @@ static int start_program(struct talk *t, const char *temp, struct err *e)
     if (rc == 0)
         return 0;
     trainer_link_close(&t->link);
+    e->code = rc == ERR_IO ? ERR_TRAINER : rc;
     return err_hint(
         e, how->main->is_python
                ? "--trainer-python names another interpreter."

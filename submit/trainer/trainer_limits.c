@@ -118,7 +118,7 @@ static int check_rule(const struct codec_facts *f, struct err *e)
 
 int trainer_limits_check(const struct options *o, const struct codec_facts *f, struct err *e)
 {
-    if (!codec_list_is_one(o->codec)) {
+    if (codec_list_is_one(o->codec)) {
         err_set(e, ERR_CONFIG,
                 "--codec: a list is for the layers of a network of psgd, and %s has tensors of other names",
                 program_of(o));

@@ -42,7 +42,7 @@ TEST(a_program_is_unpacked_as_it_was_packed)
         {.name = "main.py", .bytes = "print(1)\n", .len = 9},
         {.name = "lib/deep/__init__.py", .bytes = "", .len = 0},
         {.name = "lib/tool", .bytes = "#!", .len = 2, .is_executable = true}};
-    char package[128], folder[128], path[160];
+    char package[128], folder[128], path[TENSOR_NAME + 128];
     struct trainer_main main;
     struct stat st;
     char *text;
