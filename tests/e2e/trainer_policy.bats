@@ -14,7 +14,7 @@ policy() { api "$1" GET /v1/agent | jq -r .trainers; }
 
 # write_python FILE JSON: an interpreter that answers that, and notes that it was started.
 write_python() {
-    printf '#!/bin/sh\necho >>"%s.started"\ncat <<END\n%s\nEND\n' "$1" "$2" >"$1"
+    printf '#!/bin/sh\necho >>"%s.started"\ncat <<END\n%s\nEND\n' "$T/$1" "$2" >"$1"
     chmod +x "$1"
 }
 

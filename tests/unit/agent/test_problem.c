@@ -57,8 +57,9 @@ TEST(internal_errors_map_to_the_right_kind_of_problem)
         int err;
         enum problem problem;
     } cases[] = {
-        {ERR_CONFIG, INVALID_DOCUMENT}, {ERR_NOSPACE, DISK_FULL}, {ERR_NOT_FOUND, NOT_FOUND},
-        {ERR_CONFLICT, WRONG_STATE},    {ERR_NOMEM, OVERLOADED},  {ERR_IO, INTERNAL},
+        {ERR_CONFIG, INVALID_DOCUMENT}, {ERR_NOSPACE, DISK_FULL},         {ERR_NOT_FOUND, NOT_FOUND},
+        {ERR_CONFLICT, WRONG_STATE},    {ERR_NOMEM, OVERLOADED},          {ERR_IO, INTERNAL},
+        {ERR_CODEC, CODEC_REFUSED},     {ERR_REFUSED, ISOLATION_TOO_LOW}, {ERR_TRAINER, TRAINER_REFUSED},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
