@@ -5,9 +5,9 @@
 struct codec_calls codec_calls;
 
 static const struct codec_layer layers[] = {
-    {"first", 0, 6, 2, {2, 3}},
-    {"second", 6, 2, 1, {2}},
-    {"third", 8, 4, 2, {2, 2}},
+    {.name = "first", .offset = 0, .n = 6, .n_dims = 2, .shape = {2, 3}},
+    {.name = "second", .offset = 6, .n = 2, .n_dims = 1, .shape = {2}},
+    {.name = "third", .offset = 8, .n = 4, .n_dims = 2, .shape = {2, 2}},
 };
 
 static int open_codec(struct codec *c)

@@ -14,6 +14,7 @@
 
 #include "runner/executor/node_execute.h"
 #include "runner/node.h"
+#include "runner/trainer/node_trainer.h"
 #include "shared/base/json.h"
 #include "shared/records/tensor_file.h"
 #include "tests/lib/cluster.h"
@@ -226,6 +227,7 @@ static int live(const struct job *j, int me, int listen_fd, const int ports[WORK
     if (chdir(run) < 0)
         _exit(1);
     node.execution = &node_execute;
+    node.training = &node_trainer;
     node.report = &report;
     node.monitor = &monitor;
     must(report_open(&report, &e));
