@@ -42,6 +42,7 @@ static bool sets(const char *entry, const char *name)
 static bool is_kept(const char *entry)
 {
     return sets(entry, "PATH") || sets(entry, "LANG") || sets(entry, "GLIBC_TUNABLES") ||
+           sets(entry, "CUDA_VISIBLE_DEVICES") ||
            (strncmp(entry, "OPENBLAS_", strlen("OPENBLAS_")) == 0 && !sets(entry, "OPENBLAS_NUM_THREADS"));
 }
 
@@ -52,11 +53,11 @@ static bool is_set(char *const env[], const char *name)
     return *env;
 }
 
-/* Returns the runner's environment: only what the dynamic loader, locale and OpenBLAS use. Its temporary
- * files are in its folder. It begins with one thread: its sandbox must come before the others, whose number
- * is a setting of the job. Unless the agent's environment sets otherwise, it copies memory without `rep
- * movsb`, which on AMD's Zen 3 and 4 takes fourteen times as long if the target begins a few bytes after the
- * source, modulo 4,096 (docs/engine.md). */
+/* Returns the runner's environment: only what the dynamic loader, locale and OpenBLAS use, and which GPUs
+ * a training program may use. Its temporary files are in its folder. It begins with one thread: its
+ * sandbox must come before the others, whose number is a setting of the job. Unless the agent's
+ * environment sets otherwise, it copies memory without `rep movsb`, which on AMD's Zen 3 and 4 takes
+ * fourteen times as long if the target begins a few bytes after the source, modulo 4,096 (docs/engine.md). */
 static char **runner_environment(void)
 {
     static char one_thread[] = "OPENBLAS_NUM_THREADS=1", here[] = "TMPDIR=.",

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -247,6 +248,30 @@ TEST(files_of_a_runner_have_a_size_limit)
     scene_close(&s);
 }
 
+/* A training program that the runner starts lifts some limits again, and uses GPUs. */
+TEST(a_runner_has_the_agents_hard_limits_and_the_variables_that_it_needs)
+{
+    struct rlimit size;
+    char how[128];
+    struct scene s;
+    struct err e;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &size), 0);
+    if (size.rlim_max != RLIM_INFINITY)
+        skip();
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    setenv("PSGD_OTHER", "1", 1);
+    scene_open(&s, "[ $(ulimit -H -f) = unlimited ] && [ $CUDA_VISIBLE_DEVICES = 1 ] && [ -z \"$PSGD_OTHER\" "
+                   "] && exit 4");
+    assert_ok(runner_go(&s.runner, s.exe, &e));
+    wait_for_end(&s.runner);
+    runner_reap(&s.runner, how, sizeof how);
+    assert_string_equal(how, "job_runner exited with status 4");
+    scene_close(&s);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("PSGD_OTHER");
+}
+
 /* Doubles a text until the shell has no memory for it. */
 #define HOARD "x=0123456789abcdef; while :; do x=$x$x; done"
 
@@ -314,6 +339,7 @@ int main(void)
         cmocka_unit_test(orders_are_kept_until_the_runner_reads_or_ends),
         cmocka_unit_test(a_runner_may_open_one_connection_more_than_it_has_peers),
         cmocka_unit_test(files_of_a_runner_have_a_size_limit),
+        cmocka_unit_test(a_runner_has_the_agents_hard_limits_and_the_variables_that_it_needs),
         cmocka_unit_test(a_runner_that_exhausts_its_memory_is_reported),
         cmocka_unit_test(a_runner_below_its_memory_limit_is_not_reported),
         cmocka_unit_test(a_process_is_adopted_by_pid_and_start_time),
