@@ -40,6 +40,13 @@ static void keep_bytes(struct monitor_output *o, const char *bytes, size_t len)
         o->kept[(size_t)(o->n_read - OUTPUT_FIRST + i) % OUTPUT_LAST] = bytes[i];
 }
 
+/* Text of one stream does not continue a line of the other. A progress bar ends its lines by a carriage
+ * return. */
+static bool is_within_line(const struct monitor_output *o)
+{
+    return o->n_read > 0 && o->last_byte != '\n' && o->last_byte != '\r';
+}
+
 static void log_bytes(struct monitor_output *o, const char *bytes, size_t len)
 {
     uint64_t room = o->n_read < OUTPUT_FIRST ? OUTPUT_FIRST - o->n_read : 0;
@@ -73,7 +80,6 @@ static void take_line(struct monitor_output *o)
     o->n_line = 0;
 }
 
-/* A progress bar ends its lines by a carriage return. */
 static void follow_lines(struct monitor_output *o, const char *bytes, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -97,6 +103,9 @@ static size_t copy_part(struct monitor_output *o, int which)
     }
     if (n <= 0)
         return 0;
+    if (which != o->last_which && is_within_line(o))
+        log_bytes(o, "\n", 1);
+    o->last_which = which;
     log_bytes(o, part, (size_t)n);
     if (which == OUTPUT_STDERR)
         follow_lines(o, part, (size_t)n);

@@ -21,6 +21,7 @@ struct monitor_output {
     int log_fd;         /* borrowed */
     uint64_t n_read;
     char last_byte;
+    int last_which;         /* OUTPUT_STDOUT or OUTPUT_STDERR, of which the last byte is */
     char kept[OUTPUT_LAST]; /* a ring: byte k after the first part is at k modulo its size */
 
     /* Lines of stderr: the present one, so far; the last one that is not blank; and the one with which the

@@ -67,6 +67,22 @@ TEST(the_log_gets_what_a_program_writes_as_it_comes_and_whole_lines_at_its_end)
     free(log);
 }
 
+TEST(text_of_stderr_begins_a_line_of_its_own_in_the_log)
+{
+    struct scene s;
+    char *log;
+
+    open_scene(&s);
+    put(&s, OUTPUT_STDOUT, "a prompt: ");
+    put(&s, OUTPUT_STDERR, "an error\n");
+    put(&s, OUTPUT_STDERR, "1 %\r");
+    put(&s, OUTPUT_STDOUT, "a line, ");
+    put(&s, OUTPUT_STDOUT, "in parts\n");
+    log = close_scene(&s);
+    assert_string_equal(log, "a prompt: \nan error\n1 %\ra line, in parts\n");
+    free(log);
+}
+
 TEST(the_reason_is_the_last_line_of_stderr_that_is_not_blank)
 {
     static const struct {
@@ -184,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_log_gets_what_a_program_writes_as_it_comes_and_whole_lines_at_its_end),
+        cmocka_unit_test(text_of_stderr_begins_a_line_of_its_own_in_the_log),
         cmocka_unit_test(the_reason_is_the_last_line_of_stderr_that_is_not_blank),
         cmocka_unit_test(of_an_exception_the_reason_is_the_line_that_names_it),
         cmocka_unit_test(a_long_line_is_cut),

@@ -308,8 +308,10 @@ TEST(a_flood_of_output_neither_blocks_the_program_nor_fills_the_log)
 {
     struct node_run t;
 
-    start_node(&t, "#!/bin/sh\nyes 'a line of a flood' | head -c 100000000 >&2; echo the end >&2; exit 5\n",
-               await_answer);
+    start_node(
+        &t,
+        "#!/bin/sh\nyes 'a line of a flood' | head -c 100000000 >&2; echo >&2; echo the end >&2; exit 5\n",
+        await_answer);
     node_run_finish(&t, "node.log");
     assert_int_equal(WEXITSTATUS(t.status), 7);
     assert_true(strlen(t.log) < OUTPUT_FIRST + OUTPUT_LAST + 1000);
