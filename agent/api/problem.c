@@ -88,7 +88,8 @@ static const struct {
                            "--require-isolation where the codec is trusted."},
     [TRAINER_REFUSED] =
         {403, "TRAINER_REFUSED", "Training program is refused",
-         "The agent runs no training programs of its clients, or not this one: they are not isolated.",
+         "The agent runs no training programs of its clients, or not this one: they may do more there than a "
+         "codec.",
          "Add the SHA-256 of its package to the list that `hint` names, or start the agent with --trainers "
          "allowlist or any."},
 };

@@ -97,6 +97,7 @@ int probed_host_read(struct probed_host *p, const char *text, size_t len, struct
     get_text(p->data_host, sizeof p->data_host, o, "data_host");
     get_text(p->scope, sizeof p->scope, json_object_get(o, "you"), "scope");
     get_text(p->trainers, sizeof p->trainers, o, "trainers");
+    get_text(p->trainer_isolation, sizeof p->trainer_isolation, o, "trainer_isolation");
     p->slots_free = get_number(o, "slots_free");
     p->disk_free_bytes = get_number(o, "disk_free_bytes");
     p->clock_ahead_s = get_number(o, "wall_s");
@@ -350,8 +351,8 @@ static enum finding_level check_trainers(const struct probed_host *p, const stru
                  "it runs no training programs (--trainer); agent --trainers allowlist, or any, allows them");
     if (!probed_host_runs_trainers(p))
         return FINDING_OK;
-    snprintf(text, size, "it runs %s",
-             is_list ? "the training programs on its list" : "any training program");
+    snprintf(text, size, "it runs %s at isolation level %s",
+             is_list ? "the training programs on its list" : "any training program", p->trainer_isolation);
     if (!p->has_told_python)
         return FINDING_OK;
     if (!p->python[0]) {

@@ -29,6 +29,7 @@ struct probed_host {
     /* What it reports. A number is NAN, and a text "", where an older agent does not report it. */
     char version[32], engine[256], runner_error[256], isolation[64], data_host[64], scope[16];
     char trainers[16]; /* which training programs it runs: "none", "allowlist", "any" */
+    char trainer_isolation[16];
     /* What such a program finds, once it was asked: the interpreter and versions, "" if there is none; the
      * GPUs' names; why the interpreter does not answer. */
     bool has_told_python;

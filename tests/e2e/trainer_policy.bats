@@ -33,7 +33,7 @@ write_python() {
     jq -e '.status == 403 and .code == "TRAINER_REFUSED" and (.detail | contains("so not train.py (--trainers none)"))
         and (.hint | contains("agent --trainers allowlist, or any"))' refused.json
     [ "$(status_of 2 GET /v1/jobs/j-program)" = 404 ]
-    [[ "$(api 2 GET /problems/TRAINER_REFUSED)" == *"they are not isolated"* ]]
+    [[ "$(api 2 GET /problems/TRAINER_REFUSED)" == *"they may do more there than a codec"* ]]
 }
 
 @test "a listed program runs, another one is refused with the line that would allow it" {
@@ -70,7 +70,7 @@ write_python() {
         and .trainer_error == null' found.json
     api 0 GET /v1/agent | jq -e '.python == "3.99.1"'
     "$SUBMIT" doctor >doctor.txt
-    grep "ok       trainers       it runs any training program, with Python 3.99.1 ($T/./python), numpy 1.2, no torch, GPUs: H100." doctor.txt
+    grep "ok       trainers       it runs any training program at isolation level none, with Python 3.99.1 ($T/./python), numpy 1.2, no torch, GPUs: H100." doctor.txt
     grep 'ok       trainers       it runs no training programs (--trainer); agent --trainers allowlist, or any, allows them.' doctor.txt
     [ "$(wc -l <python.started)" -eq 1 ]
 }
@@ -83,6 +83,30 @@ write_python() {
     write_workers 1
     [ "$(api 0 GET /v1/agent/trainers | jq -r .trainer_error)" = "/bin/false: ended with status 1; is it Python 3?" ]
     "$SUBMIT" doctor >doctor.txt
-    grep 'warning  trainers       it runs any training program, and none in Python: /bin/false: ended with status 1' doctor.txt
+    grep 'warning  trainers       it runs any training program at isolation level none, and none in Python: /bin/false: ended with status 1' doctor.txt
     grep -A1 'warning  trainers' doctor.txt | grep 'to do: Install python3 there, or start its agent with --trainer-python FILE'
+}
+
+@test "job_submit passes the refusal on before anything is shipped, and a line in the list allows the program" {
+    cat >train.py <<'END'
+import psgd.trainer
+
+w = psgd.trainer.open({"W": (3,)})
+for _ in psgd.trainer.steps(range(10)):
+    w.gradient(loss=1.0, samples=1, lr=0.1)
+    w.stepped()
+END
+    start_agent 0
+    start_agent 1 --trainers allowlist
+    write_workers 2
+    run "$SUBMIT" --codec fedavg --trainer train.py --node_count 2 -o out
+    echo "$output"
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"node(1): agent 127.0.0.1:${PORTS[1]}: training program train.py (its package has SHA-256 "*") is not on this agent's list (--trainers allowlist)"* ]]
+    [[ "$output" == *"hint: To allow it, add a line with "*" to $T/agent1/trainers.allow on that agent's machine."* ]]
+    [[ "$output" != *"Reply requirements"* ]]
+    sed -n 's/.*add a line with \([0-9a-f]*\) to .*/\1/p' <<<"$output" >agent1/trainers.allow
+    "$SUBMIT" -q --codec fedavg --trainer train.py --node_count 2 -o out
+    [ "$(api 1 GET /v1/jobs | jq -r '.jobs[0].trainer_sha256')" = "$(<agent1/trainers.allow)" ]
+    [ "$(api 1 GET /v1/jobs | jq -r '.jobs[0].trainer')" = train.py ]
 }

@@ -11,7 +11,7 @@ static struct err e;
 
 static void set_options(struct agent_options *o, const char *folder, enum trainer_policy policy)
 {
-    *o = (struct agent_options){.trainers = policy};
+    *o = (struct agent_options){.trainers = (int)policy};
     snprintf(o->dir, sizeof o->dir, "%s", folder);
 }
 

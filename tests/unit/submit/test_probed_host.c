@@ -126,7 +126,10 @@ static struct probed_host with_trainers(const char *policy, const char *answer)
     char text[256];
     struct err e = {0};
 
-    snprintf(text, sizeof text, "{\"id\":\"a-1\",\"version\":\"1\",\"api\":1,\"trainers\":\"%s\"}", policy);
+    snprintf(
+        text, sizeof text,
+        "{\"id\":\"a-1\",\"version\":\"1\",\"api\":1,\"trainers\":\"%s\",\"trainer_isolation\":\"files\"}",
+        policy);
     assert_ok(probed_host_read(&p, text, strlen(text), &e));
     if (answer[0])
         assert_ok(probed_host_read_trainers(&p, answer, strlen(answer), &e));
@@ -152,12 +155,14 @@ TEST(what_training_programs_find_on_a_machine_is_one_line)
     ASSERT_FOUND(&none, "trainers", FINDING_OK,
                  "no training programs (--trainer); agent --trainers allowlist, or any");
     assert_false(probed_host_runs_trainers(&none));
-    ASSERT_FOUND(&silent, "trainers", FINDING_OK, "it runs any training program");
+    ASSERT_FOUND(&silent, "trainers", FINDING_OK, "it runs any training program at isolation level files");
     assert_true(probed_host_runs_trainers(&silent));
     ASSERT_FOUND(&plain, "trainers", FINDING_OK,
-                 "any training program, with Python 3.11.2 (/usr/bin/python3), no numpy, no torch, no GPU");
+                 "any training program at isolation level files, with Python 3.11.2 (/usr/bin/python3), no "
+                 "numpy, no torch, no GPU");
     ASSERT_FOUND(&full, "trainers", FINDING_OK,
-                 "the training programs on its list, with Python 3.11.2 (/usr/bin/python3), numpy 1.24.2, "
+                 "the training programs on its list at isolation level files, with Python 3.11.2 "
+                 "(/usr/bin/python3), numpy 1.24.2, "
                  "torch 2.6.0, GPUs: H100, H?");
     ASSERT_FOUND(&broken, "trainers", FINDING_WARNING, "none in Python: there is no python3");
     assert_non_null(strstr(found(&broken, "trainers")->fix, "--trainer-python"));
