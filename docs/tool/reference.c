@@ -489,12 +489,10 @@ static int print_rule_of_trainer(const char *name, struct err *e)
     if (codec_look_open(&l, name, NULL, e) < 0)
         return e->code;
     why = trainer_limits_rule(&instead, &l.facts);
-    printf("| `%s` | %s | ", name, why ? "no" : "yes");
     if (why)
-        printf("It %s. %s", why, instead);
+        printf("| `%s` | no | it %s. %s |\n", name, why, instead);
     else
-        printf("The program sees %s.", seen_of(&l.facts));
-    puts(" |");
+        printf("| `%s` | yes | %s |\n", name, seen_of(&l.facts));
     codec_look_close(&l);
     return 0;
 }
@@ -509,7 +507,7 @@ static int page_trainer(struct err *e)
     puts("\nWith `--trainer FILE` a program of the user's computes gradients and updates. Paths, aggregates, "
          "compressors,\n`--participate` and `--overlap` go with the rules as in "
          "[combinations.md](../combinations.md).\n"
-         "\n## Rules\n\n| rule | with a program | |\n|---|---|---|");
+         "\n## Rules\n\n| rule | with a program | what the program notices, or why not |\n|---|---|---|");
     for (int i = 0, n = find_codecs(names, "."); i < n; i++)
         if (print_rule_of_trainer(names[i], e) < 0)
             return e->code;

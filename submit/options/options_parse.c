@@ -49,10 +49,9 @@ static int finish_optimizer(struct options *o, struct err *e)
     kind = &optimizer_kinds[s->optimizer];
     s->learn_rate = o->has_learn_rate ? s->learn_rate : kind->learn_rate;
     s->weight_decay = o->has_weight_decay ? s->weight_decay : kind->weight_decay;
-    if (o->has_momentum && s->momentum > 0 && !kind->has_momentum && o->trainer[0]) {
-        err_set(e, ERR_CONFIG, "--momentum has no effect with --trainer: the program has its own optimizer");
-        return err_hint(e, "Leave --momentum out, and give the program an argument of its own, after --.");
-    }
+    /* A training program's own optimizer: submit/trainer/trainer_limits.c refuses the option. */
+    if (o->has_momentum && o->trainer[0])
+        return 0;
     if (o->has_momentum && s->momentum > 0 && !kind->has_momentum)
         return err_set(e, ERR_USAGE,
                        "--momentum: %s has no momentum; use --gradient-descent momentum, nesterov or "

@@ -25,6 +25,7 @@ static const struct {
     {AT(settings.learn_rate), "has its own optimizer", ARGUMENT},
     {AT(settings.schedule), "has its own optimizer", ARGUMENT},
     {AT(settings.warmup_steps), "has its own optimizer", ARGUMENT},
+    {AT(settings.momentum), "has its own optimizer", ARGUMENT},
     {AT(settings.weight_decay), "has its own optimizer", ARGUMENT},
     {AT(settings.clip_norm), "has its own optimizer",
      "Leave --%s out; the program clips the gradient that its optimizer gets."},
@@ -75,17 +76,22 @@ static const char *program_of(const struct options *o)
     return slash && slash[1] ? slash + 1 : path;
 }
 
+/* A default of momentum depends on the optimizer, which --optimizer may name, too. */
+static bool is_wanted(const struct options *o, size_t option)
+{
+    if (option == AT(settings.momentum))
+        return o->has_momentum && o->settings.momentum > 0;
+    return options_is_chosen(o, option) ||
+           (option == AT(settings.optimizer) && o->settings.optimizer != OPTIMIZER_SGD && !o->preset);
+}
+
 static int check_own(const struct options *o, struct err *e)
 {
     char name[ARGS_NAME], hint[TRAINER_HINT];
     const char *why;
 
     for (size_t i = 0; trainer_limits_option(i, name, &why, hint); i++) {
-        /* --optimizer may name it, too. */
-        bool has_optimizer = own[i].option == AT(settings.optimizer) &&
-                             o->settings.optimizer != OPTIMIZER_SGD && !o->preset;
-
-        if (!options_is_chosen(o, own[i].option) && !has_optimizer)
+        if (!is_wanted(o, own[i].option))
             continue;
         err_set(e, ERR_CONFIG, "--%s has no effect with --trainer: %s %s", name, program_of(o), why);
         return err_hint(e, "%s", hint);

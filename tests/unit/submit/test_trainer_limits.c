@@ -33,7 +33,8 @@ TEST(options_of_what_the_program_has_itself_are_refused)
         {"--optimizer", "adam"},   {"--learn_rate", "0.5"},       {"--schedule", "cosine"},
         {"--warmup-steps", "5"},   {"--weight-decay", "1"},       {"--clip-norm", "1"},
         {"--redundancy", "2"},     {"--block_assignment", "dup"}, {"--block-ratio", "2,1"},
-        {"--feed", "shared"},      {"--math", "openblas"},        {"--threads", "2"},
+        {"--feed", "shared"},      {"--momentum", "0.9"},         {"--math", "openblas"},
+        {"--threads", "2"},
     };
 
     for (size_t i = 0; i < N_OF(refused); i++) {
@@ -65,15 +66,6 @@ TEST(rules_that_need_psgds_own_optimizer_or_gradient_are_refused)
     assert_error_has("equal to the bit");
 }
 
-TEST(momentum_is_refused_as_the_program_has_an_optimizer)
-{
-    struct unit_argv argv;
-
-    unit_argv(&argv, "submit", (const char *const[]){"--trainer", "train.py", "--momentum", "0.5", NULL});
-    assert_int_equal(options_parse(&o, FOR_SUBMIT, argv.n, argv.of, &e), ERR_CONFIG);
-    assert_error_has("--momentum has no effect with --trainer");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -81,7 +73,6 @@ int main(void)
         cmocka_unit_test(options_of_what_the_program_has_itself_are_refused),
         cmocka_unit_test(a_partition_by_a_column_and_a_list_for_layers_are_refused),
         cmocka_unit_test(rules_that_need_psgds_own_optimizer_or_gradient_are_refused),
-        cmocka_unit_test(momentum_is_refused_as_the_program_has_an_optimizer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,116 @@
+#!/usr/bin/env bats
+# Jobs whose gradients a training program computes (--trainer): what job_submit asks it, refuses, ships and collects.
+load lib
+bats_require_minimum_version 1.5.0
+
+# write_program [FILE]: least squares in Python without any library: two weights and a statistic, 10 batches of 8 rows an epoch. Its
+# argument --rate is its learning rate.
+write_program() {
+    cat >"${1:-train.py}" <<'PY'
+import sys
+
+import psgd.trainer
+
+rate = float(sys.argv[sys.argv.index("--rate") + 1]) if "--rate" in sys.argv else 0.1
+w = psgd.trainer.open({"W": (2,), "bias": (), "seen": (1,)}, statistics=("seen",))
+w["W"][0] = 0.25
+print("starts", sys.argv[1:])
+for batch in psgd.trainer.steps(range(10)):
+    rows = [((batch * 8 + i) % 7 - 3, (batch * 8 + i) % 5 - 2) for i in range(8)]
+    errors = [w["W"][0] * a + w["W"][1] * b - (3 * a - 2 * b) for a, b in rows]
+    for k in range(2):
+        w.grad["W"][k] = sum(2 * e * row[k] for e, row in zip(errors, rows)) / 8
+    by = w.gradient(loss=sum(e * e for e in errors) / 8, samples=8, lr=rate)
+    for k in range(2):
+        w["W"][k] -= rate * by["W"][k]
+    w.log(rate=rate)
+    w.stepped()
+PY
+}
+
+@test "validate starts the program, and shows its tensors and steps" {
+    write_program
+    "$SUBMIT" validate --trainer train.py --codec fedavg --local-steps 5 --epochs 3 -- --rate 0.05 >said 2>log
+    grep 'Model train.py, of a training program' said
+    grep -E '^W +\(2\) +2$' said
+    grep -E '^seen +\(1\) +1  statistic$' said
+    grep 'train.py: 10 steps an epoch, 30 in all.' said
+    grep 'The program train.py: 1 file' log
+    "$SUBMIT" validate --trainer train.py --codec fedavg --local-steps 5 --epochs 3 --json -- --rate 0.05 >said.json
+    jq -e '.data.settings | .trainer == "train.py" and .arguments == "--rate\n0.05\n" and .steps_per_epoch == 10 and
+        .starts_from == "weights" and .dataset == ""' said.json
+}
+
+@test "a program that fails, or does not call psgd, fails before an agent is asked" {
+    echo '{"Worker": ["127.0.0.1:1"]}' >worker.json
+    printf 'import psgd.trainer\nprint("reading")\nopen("none.csv")\n' >train.py
+    run -6 "$SUBMIT" --trainer train.py --codec fedavg --node_count 1
+    [[ $output == *"error: train.py ended with exit status 1 on this machine: FileNotFoundError"*"'none.csv'"*"code: TRAINER"* ]]
+    [[ $output == *"The last lines of train.py:"*"reading"*"line 3"* ]]
+    printf 'print("no psgd here")\n' >train.py
+    run -6 "$SUBMIT" --trainer train.py --codec fedavg --node_count 1
+    [[ $output == *"error: train.py ended without psgd.trainer.wrap(): nothing was exchanged"* ]]
+    printf 'import none_such_module\n' >train.py
+    run -6 "$SUBMIT" --trainer train.py --codec fedavg --node_count 1
+    [[ $output == *"--trainer-python names another interpreter"* ]]
+    run -6 "$SUBMIT" --trainer train.py --trainer-python /none/python --codec fedavg --node_count 1
+    [[ $output == *"cannot run /none/python"* ]]
+    run -6 "$SUBMIT" --trainer train.py --codec ps --node_count 1
+    [[ $output == *"codec ps updates the parameters on servers"*"--codec allreduce"* ]]
+    run -2 "$SUBMIT" --codec fedavg --node_count 1 -- --rate 1
+    [[ $output == *"Arguments after -- are those of a training program"* ]]
+}
+
+@test "a program whose epoch has no known length needs --max-steps" {
+    write_program
+    sed -i 's/steps(range(10))/steps(iter(lambda: 1, None))/' train.py
+    run -6 "$SUBMIT" validate --trainer train.py --codec allreduce
+    [[ $output == *"does not say how many batches an epoch has"*"--max-steps N"* ]]
+    run -6 "$SUBMIT" validate --trainer train.py --codec fedavg --max-steps 20
+    [[ $output == *"--local-steps N"* ]]
+    "$SUBMIT" validate --trainer train.py --codec fedavg --max-steps 20 --local-steps 4 >said
+    grep 'train.py: 20 steps an epoch, 20 in all.' said
+}
+
+@test "a job with a program has the records, the model and the report of any job" {
+    start_agents 2
+    mkdir program
+    write_program program/main.py
+    "$SUBMIT" --trainer program --codec fedavg --local-steps 5 --node_count 2 --epochs 3 -o out -- --rate 0.05 >said 2>log
+    grep 'The program main.py: 1 file' log
+    grep -E '^   0  worker  succeeded' said
+    [ "$(wc -l <out/records/train.csv)" -eq 61 ]
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "loss") k = i } NR > 1 { last = $k } END { exit !(last < 1) }' out/records/train.csv
+    grep -q ',rate,0.05' out/records/metrics.csv
+    grep -q "starts \['--rate', '0.05'\]" out/logs/worker-0.log
+    [ -s out/report.html ]
+    [ "$(grep -c 'job_submit predict' out/README.txt)" -eq 0 ]
+    jq -e '.state == "succeeded" and .models_agree and .settings.trainer == "main.py" and .settings.model == "main.py" and
+        .facts.arguments == ["--rate", "0.05"] and [.facts.trainer.files[].name] == ["main.py"]' out/run.json
+    "$SUBMIT" model inspect out/model/final.safetensors --json >model.json
+    [ "$(jq -r '[.data.tensors[].name] | sort | join(" ")' model.json)" = "W bias seen" ]
+    run "$SUBMIT" predict out
+    [ "$status" -ne 0 ]
+    [[ $output == *"training program"* ]]
+    "$SUBMIT" compare out >compared
+    "$SUBMIT" plot out --y loss --file train >plotted
+}
+
+@test "a job with a program is repeated with its arguments, and resumed" {
+    start_agents 2
+    write_program
+    local job=(--trainer train.py --codec fedavg --local-steps 5 --node_count 2)
+    "$SUBMIT" -q "${job[@]}" --epochs 2 --checkpoint-every 1 -o out -- --rate 0.05
+    "$SUBMIT" -q rerun out -o again
+    [ "$(jq -r .settings.arguments again/run.json)" = "$(jq -r .settings.arguments out/run.json)" ]
+    cmp <(jq -S .mean_over_workers.loss out/run.json) <(jq -S .mean_over_workers.loss again/run.json)
+    "$SUBMIT" -q --config out/run.json -o third
+    [ "$(jq -r .settings.arguments third/run.json)" = "$(jq -r .settings.arguments out/run.json)" ]
+    "$SUBMIT" -q --resume out --epochs 4 -o resumed
+    [ "$(jq -r .settings.arguments resumed/run.json)" = "$(jq -r .settings.arguments out/run.json)" ]
+    [ "$(jq .facts.start.epoch resumed/run.json)" = 2 ]
+    run -6 "$SUBMIT" -q --resume out --epochs 5 -o other -- --rate 0.5
+    [[ $output == *"arguments was"* ]]
+    "$SUBMIT" -q "${job[@]}" --epochs 1 --init-from out/model/final.safetensors -o continued
+    [ "$(jq -r .facts.start.from continued/run.json)" = weights ]
+}
