@@ -211,10 +211,13 @@ class Job(Run):
         return answer.out
 
 
-def submit(*, program: Optional[PathLike] = None, show: bool = False, **options: Value) -> Job:
+def submit(
+    *, arguments: Sequence[Union[PathLike, float]] = (), program: Optional[PathLike] = None, show: bool = False, **options: Value
+) -> Job:
     """Submits a job and returns when it has started: psgd.submit(codec="fedavg", node_count=2, workers="worker.json"). The
-    options are those of `job_submit help submit`. show: prints the messages of job_submit on sys.stderr."""
-    data = call(program, "submit", (), {**options, "detach": True}, show=show).data
+    options are those of `job_submit help submit`; `arguments` are those of the program of trainer=. show: prints the messages
+    of job_submit on sys.stderr."""
+    data = call(program, "submit", arguments, {**options, "detach": True}, show=show).data
     return Job(str(data["id"]), str(data["folder"]), program)
 
 
@@ -242,6 +245,7 @@ def sweep(
     values: Mapping[str, Iterable[Union[int, float, str]]],
     output: PathLike,
     *,
+    arguments: Sequence[Union[PathLike, float]] = (),
     program: Optional[PathLike] = None,
     show: bool = False,
     **options: Value,
@@ -249,12 +253,12 @@ def sweep(
     """Runs all combinations of some options' values: psgd.sweep({"codec": ["fedavg", "diloco"], "lr": [0.1, 0.5]}, "swept",
     repeat=3, simulate=True, epochs=2). The values are a list, or an array or column of numpy or pandas. Returns a dict for
     each combination: its "values", the number of "runs" and of those "failed", and a "mean" and a "deviation" of each result;
-    the runs are in output/runs, for psgd.open(). The options are those of `job_submit help sweep`."""
+    the runs are in output/runs, for psgd.open(). The options are those of `job_submit help sweep`, `arguments` as of submit()."""
     if not callable(getattr(values, "items", None)):  # a DataFrame has them, too
         raise UsageError(f"a {type(values).__name__} is not a dict of lists of values", 'Write {"lr": [0.1, 0.5]}.', "USAGE")
     sets = [f"{key}={json.dumps(_values_of(key, of_key))}" for key, of_key in values.items()]
     asked: Dict[str, Value] = {**options, "set": sets, "output": output}
-    answer = call(program, "sweep", (), asked, show=show, accepted=(0, JobFailed.exit_status))
+    answer = call(program, "sweep", arguments, asked, show=show, accepted=(0, JobFailed.exit_status))
     return list(answer.data.get("combinations") or [])
 
 

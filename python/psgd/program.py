@@ -203,7 +203,7 @@ def run(program: Optional[PathLike], words: Sequence[str], show: bool = False) -
 def call(
     program: Optional[PathLike],
     verb: str,
-    operands: Sequence[PathLike] = (),
+    operands: Sequence[Union[PathLike, float]] = (),
     options: Optional[Mapping[str, Value]] = None,
     *,
     show: bool = False,

@@ -384,7 +384,10 @@ static void table_untested(FILE *f, const struct submission *s)
             return;
         has_some |= isfinite(p->loss);
     }
-    if (has_some && !s->settings.executor)
+    if (has_some && s->settings.trainer[0])
+        fprintf(f, "\n%s has made no evaluation: loss and accuracy are those of the last training step.\n",
+                s->settings.trainer);
+    else if (has_some && !s->settings.executor)
         fputs("\nNo worker has been tested on the test set: accuracy and loss are those of the last training "
               "step.\n",
               f);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "shared/base/json.h"
+#include "shared/job/reason.h"
 #include "submit/compat/classic/classic.h"
 #include "submit/job/outcome.h"
 #include "submit/results/job_index.h"
@@ -74,8 +75,12 @@ static void print_last_log(const struct submission *s, const struct job_node *n)
     json_t *line;
     size_t i;
 
-    console_info("The node ran %s %s, SHA-256 %s.", s->settings.executor ? "executor" : "codec",
-                 fact(codec, "name"), fact(codec, "sha256"));
+    if (strcmp(n->view.reason, REASON_TRAINER_FAILED) == 0)
+        console_info("The node ran %s; its package has the SHA-256 %s.", s->settings.trainer,
+                     fact(json_object_get(s->facts, "trainer"), "sha256"));
+    else
+        console_info("The node ran %s %s, SHA-256 %s.", s->settings.executor ? "executor" : "codec",
+                     fact(codec, "name"), fact(codec, "sha256"));
     if (json_array_size(s->last_log) > 0)
         console_info("The last lines of its log:");
     json_array_foreach(s->last_log, i, line) console_info("\t %s", json_string_value(line));

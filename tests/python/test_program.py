@@ -163,6 +163,15 @@ class Programs(unittest.TestCase):
         with self.assertRaisesRegex(psgd.UsageError, "lr: a ndarray is not a value of an option\n.*tolist"):
             psgd.sweep({"lr": np.zeros((2, 2))}, "out", program=fake)
 
+    def test_arguments_of_a_training_program_follow_the_options(self):
+        said, answer = self.folder / "said", '{"data": {"id": "j", "folder": "f"}}'
+        fake = self.script("a", f"#!/bin/sh\nprintf '%s\\n' \"$@\" >'{said}'\necho '{answer}'\n")
+        psgd.submit(trainer=Path("train.py"), codec="diloco", arguments=["--rate", 0.1, Path("a b")], program=fake)
+        self.assertEqual(
+            said.read_text().splitlines(),
+            ["submit", "--json", "--trainer=train.py", "--codec=diloco", "--detach", "--", "--rate", "0.1", "a b"],
+        )
+
     def test_a_failing_program_is_an_error_with_its_sentence(self):
         said = "echo 'error: no such codec' >&2\necho 'hint: Try.' >&2\necho 'code: CODEC' >&2\n"
         failing = self.script("a", f"#!/bin/sh\n{said}exit 6\n")
