@@ -34,3 +34,95 @@ load lib
     limited "$BUILD/tests/trainers/mlp_nn" packages >said
     [ "$(<said)" = "$(tail -1 built-in/records/eval.csv | awk -F, '{ print "loss " $6 ", accuracy " $7 }')" ]
 }
+
+# run_built_in NAME OPTION...: a job of two nodes by psgd's own worker; its data and settings go to NAME-packages.
+run_built_in() {
+    local name=$1 node job
+    shift
+    "$SUBMIT" -q --workers worker.json --node_count 2 --epochs 2 "$@" --model mlp-tutorial --dataset "$FEW" --learn_rate 0.05 -o "$name"
+    job=$(jq -r .id "$name/run.json")
+    mkdir "$name-packages"
+    for node in 0 1; do
+        cp -L "agent$node/jobs/$job/packages/"*.{json,safetensors} "$name-packages"
+        mv "$name-packages/train.safetensors" "$name-packages/train-$node.safetensors"
+    done
+}
+
+# run_program NAME OUT OPTION...: the same by a program with these data and settings.
+run_program() {
+    local name=$1 out=$2
+    shift 2
+    "$SUBMIT" -q --workers worker.json --node_count 2 --epochs 2 "$@" --trainer "$BUILD/tests/trainers/mlp_nn" -o "$out" -- "$T/$name-packages"
+}
+
+# are_equal OUT OUT [STEP]: losses of all workers and evaluations, after that step, and models. Messages of a
+# program's job have the number of its samples besides, and its checkpoints the optimizer's state in another form.
+are_equal() {
+    python3 - "$@" <<'PY'
+import csv, json, pathlib, sys
+
+def rows(out, name, *columns):
+    with open(out / "records" / name) as f:
+        return sorted(tuple(row[c] for c in columns) for row in csv.DictReader(f) if int(row.get("step") or since + 1) > since)
+
+def tensors(path):
+    data = path.read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    places = {name: t["data_offsets"] for name, t in json.loads(data[8:end]).items() if name != "__metadata__"}
+    return {name: data[end + a:end + b] for name, (a, b) in places.items()}
+
+first, second = map(pathlib.Path, sys.argv[1:3])
+since = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+for name, *columns in (("train.csv", "node", "step", "samples", "loss", "accuracy", "lr"), ("eval.csv", "node", "step", "loss", "accuracy")):
+    assert rows(first, name, *columns), name
+    assert rows(first, name, *columns) == rows(second, name, *columns), name
+assert tensors(first / "model/final.safetensors") == tensors(second / "model/final.safetensors")
+PY
+}
+
+# as_built_in NAME OPTION...
+as_built_in() {
+    run_built_in "$@"
+    run_program "$1" "$1-program" "${@:2}"
+    are_equal "$1" "$1-program"
+}
+
+# With LONG=1 every rule that takes a program, and more options.
+@test "a job by a program that links nn/ equals the built-in one to the bit, by each kind of rule, path and compressor" {
+    start_agents 2
+    local rule every="--local-steps 5"
+    # shellcheck disable=SC2086 # options
+    {
+        as_built_in fedavg --codec fedavg --local-steps 3 # and the last steps are no whole round
+        as_built_in diloco --codec diloco $every --eval-every 4
+        as_built_in fedprox --codec fedprox $every
+        as_built_in scaffold --codec scaffold $every
+        as_built_in allreduce --codec allreduce --max-steps 13
+        as_built_in sockets --codec allreduce --local-path off
+        as_built_in doublebuffer --codec doublebuffer
+        as_built_in topk --codec doublesqueeze --compress topk:per=layer,ef=true
+        as_built_in median --codec fedavg $every --aggregate median
+        as_built_in participate --codec fedavg --local-steps 2 --participate 0.5
+        as_built_in overlap --codec fedavg $every --overlap 1
+        if is_long; then
+            for rule in localsgd slowmo easgd fedadam fedavgm fednova fedpaq fedyogi; do as_built_in $rule --codec $rule $every; done
+            for rule in plain signsgd doublesqueeze laq easgd_grad; do as_built_in $rule --codec $rule; done
+            as_built_in ring --codec allreduce --allreduce ring
+            as_built_in skip --codec plain --on-nonfinite skip
+        fi
+    }
+}
+
+@test "a program's job on servers equals the built-in one" {
+    start_agents 3
+    write_workers 2 1
+    as_built_in servers --codec doublesqueeze --path servers
+}
+
+@test "a program's job that is resumed equals one that was not interrupted: its optimizer's state is in the checkpoint" {
+    start_agents 2
+    run_built_in whole --codec fedavg --local-steps 3 --gradient-descent adam
+    run_program whole half --codec fedavg --local-steps 3 --epochs 1 --checkpoint-every 1
+    "$SUBMIT" -q --resume half --epochs 2 -o rest
+    are_equal whole rest 10 # steps: an epoch
+}
