@@ -1,7 +1,7 @@
 /* linear -- y = w x + b, by hand: w and b come close to 1, 2, 3, 4 and 0.5. Each worker draws samples itself.
  *
  *     cc -Ishared/trainer examples/trainers/linear.c shared/trainer/psgd_trainer.c -o linear && ./linear
- *     build/job_submit --trainer linear --codec fedavg --node_count 2 --epochs 3 */
+ *     build/job_submit --trainer ./linear --codec fedavg --node_count 2 --epochs 3 */
 #include <math.h>
 #include <stdio.h>
 

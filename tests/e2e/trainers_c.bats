@@ -35,6 +35,21 @@ load lib
     [ "$(<said)" = "$(tail -1 built-in/records/eval.csv | awk -F, '{ print "loss " $6 ", accuracy " $7 }')" ]
 }
 
+@test "the commands for the example in C in docs/trainer.md run as written" {
+    command -v cc >/dev/null || skip "no C compiler"
+    start_agents 2
+    ln -s "$BUILD" build
+    ln -s "$ROOT/examples" "$ROOT/shared" .
+    awk '$0 == "```sh c" {on = 1; next} /^```/ {on = 0} on' "$ROOT/docs/trainer.md" >session.sh
+    grep -q -- '--trainer ./linear' session.sh
+    run limited sh -e session.sh 3>&-
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -c '^w 1.000 2.000 3.000 4.000, b 0.500$' <<<"$output")" = 2 ]
+    grep -qx 'all steps are done' by-c/logs/worker-1.log
+    [ "$(wc -l <by-c/records/eval.csv)" -gt 4 ]
+}
+
 # run_built_in NAME OPTION...: a job of two nodes by psgd's own worker; its data and settings go to NAME-packages.
 run_built_in() {
     local name=$1 node job
