@@ -36,17 +36,22 @@ def await_agent(process, port):
             time.sleep(0.02)
 
 
-class Agents:
-    """Agents of one build, two or n, each pinned to a processor of its own as long as there are enough."""
+def to_processor(i):
+    """For preexec_fn: pins the i-th of several processes to a processor of its own as long as there are enough."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return lambda: os.sched_setaffinity(0, {cpus[i % len(cpus)]})
 
-    def __init__(self, build, folder, n=2):
+
+class Agents:
+    """Agents of one build, two or n, each pinned to a processor of its own unless is_pinned is False. options(i): of the i-th."""
+
+    def __init__(self, build, folder, n=2, is_pinned=True, options=lambda i: ()):
         self.build, self.folder = build, folder
         folder.mkdir()
         self.ports = ports = free_ports(n)
-        cpus = sorted(os.sched_getaffinity(0))
         self.running = [
-            subprocess.Popen([build / "agent", "--port", str(port), "--dir", folder / f"a{port}"], stderr=subprocess.DEVNULL,
-                             preexec_fn=lambda cpu=cpus[i % len(cpus)]: os.sched_setaffinity(0, {cpu}))
+            subprocess.Popen([build / "agent", "--port", str(port), "--dir", folder / f"a{port}", *options(i)],
+                             stderr=subprocess.DEVNULL, preexec_fn=to_processor(i) if is_pinned else None)
             for i, port in enumerate(ports)]
         (folder / "worker.json").write_text(json.dumps({"Worker": [f"127.0.0.1:{p}" for p in ports]}))
         try:
@@ -79,6 +84,24 @@ class Agents:
             return (*(self.rows(f"{out}/job/records/{name}.csv") for name in ("train", "eval")), seconds,
                     self.events(f"{out}/job/events.jsonl", began))
 
+    def train(self, nodes, program, arguments, *options, limit_s=None):
+        """Runs a job of a training program, which is cancelled after limit_s. Returns node 0's metrics, {name: [value, ...]}."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as out:
+            command = [self.build / "job_submit", "-q", "--workers", self.folder / "worker.json", "--trainer", program,
+                       "--node_count", str(nodes), "-o", f"{out}/job", *map(str, options), "--", *map(str, arguments)]
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as job:
+                try:
+                    status = job.wait(limit_s)
+                except subprocess.TimeoutExpired:
+                    job.terminate()
+                    raise
+            if status:
+                raise subprocess.CalledProcessError(status, command)
+            metrics = {}
+            for r in self.rows(f"{out}/job/records/metrics.csv"):
+                metrics.setdefault(r["metric"], []).append(float(r["value"]))
+            return metrics
+
     @staticmethod
     def rows(path):
         with open(path) as f:
@@ -91,11 +114,25 @@ class Agents:
         return [e | {"s": datetime.datetime.fromisoformat(e["at"].replace("Z", "+00:00")).timestamp() - began} for e in events]
 
 
-def torch_python():
-    for python in ("/usr/bin/python3", sys.executable):
-        if subprocess.run([python, "-c", "import torch.distributed"], capture_output=True).returncode == 0:
+def python_with(module):
+    """An interpreter that has the module: $PYTHON, the system's, or this one. None: there is none."""
+    for python in filter(None, (os.environ.get("PYTHON"), "/usr/bin/python3", sys.executable)):
+        if subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode == 0:
             return python
     return None
+
+
+def torch_python():
+    return python_with("torch.distributed")
+
+
+def rendezvous(world):
+    """The environments of so many processes of torch.distributed on this machine, as torchrun sets them; one process has none."""
+    if world == 1:
+        return [{}]
+    common = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0]),
+              "GLOO_SOCKET_IFNAME": "lo"}
+    return [common | {"RANK": str(rank)} for rank in range(world)]
 
 
 def peer(python, world, *args):
@@ -104,13 +141,9 @@ def peer(python, world, *args):
     if not python:
         return None
     command = [python, str(HERE / "torch_peer.py"), *map(str, args)]
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    if world > 1:
-        env |= {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0]), "GLOO_SOCKET_IFNAME": "lo"}
-    cpus = sorted(os.sched_getaffinity(0))
-    running = [subprocess.Popen(command, env={**env, "RANK": str(r)} if world > 1 else env, stdout=subprocess.PIPE, text=True,
-                                preexec_fn=lambda cpu=cpus[r % len(cpus)]: os.sched_setaffinity(0, {cpu}))
-               for r in range(world)]
+    running = [subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1", **env}, stdout=subprocess.PIPE, text=True,
+                                preexec_fn=to_processor(rank))
+               for rank, env in enumerate(rendezvous(world))]
     outs = [p.communicate()[0] for p in running]
     return float(outs[0]) if all(p.returncode == 0 for p in running) else None
 

@@ -3,7 +3,9 @@ that was fastest of those tried: data in memory, index_select, foreach Adam, cha
 environment (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) it is one of several processes under DistributedDataParallel over
 gloo, each with BATCH samples of a step. Rank 0 prints one number:
   --samples N --epochs N      samples per second of synthetic data, the median over the epochs after the first
-  --mnist DIR --target SHARE  the epochs until SHARE of MNIST's test set is classified correctly, evaluated each quarter of an epoch"""
+  --mnist DIR --target SHARE  the epochs until SHARE of MNIST's test set is classified correctly, evaluated each quarter of an epoch
+As the training program of a job of psgd (job_submit --trainer) it is one of the workers instead, and the samples per second of each
+epoch are the metric samples_per_s; the job needs --max-steps of one epoch more."""
 import argparse
 import gzip
 import os
@@ -53,6 +55,7 @@ def mlp(width, activation):
 
 MODELS = {
     "softmax": lambda: nn.Linear(784, 10),
+    "mlp-128": lambda: nn.Sequential(nn.Linear(784, 128), nn.Tanh(), nn.Linear(128, 10)),
     "mlp-tutorial": lambda: mlp(128, nn.Tanh),
     "mlp-relu": lambda: mlp(512, nn.ReLU),
     "convnet-ray": ConvnetRay,
@@ -74,12 +77,18 @@ def mnist(folder, part):
 class Training:
     def __init__(self, model, batch, descent, rate):
         self.batch, self.world, self.rank = batch, int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
-        self.net = MODELS[model]()
-        if self.world > 1:
+        self.net, self.is_ddp, self.worker = MODELS[model](), self.world > 1, None
+        if self.is_ddp:
             torch.distributed.init_process_group("gloo")
             self.net = nn.parallel.DistributedDataParallel(self.net, gradient_as_bucket_view=True, broadcast_buffers=False)
         self.step = (torch.optim.Adam(self.net.parameters(), lr=rate, foreach=True) if descent == "adam"
                      else torch.optim.SGD(self.net.parameters(), lr=rate))
+        if "PSGD_TRAINER_FD" in os.environ:
+            import psgd.trainer
+
+            self.step = psgd.trainer.wrap(self.net, self.step)
+            self.worker = psgd.trainer.worker()
+            self.world, self.rank = self.worker.info.n_nodes, self.worker.info.node
 
     def epoch(self, x, y):
         """Yields after each step the number of steps done, and of all."""
@@ -88,7 +97,7 @@ class Training:
         for i in range(n):
             k = order[(i * self.world + self.rank) * self.batch:][:self.batch]
             loss = F.cross_entropy(self.net(x.index_select(0, k)), y.index_select(0, k))
-            self.step.zero_grad(set_to_none=self.world == 1)
+            self.step.zero_grad(set_to_none=not self.is_ddp)
             loss.backward()
             self.step.step()
             yield i + 1, n
@@ -96,12 +105,14 @@ class Training:
     def samples_per_second(self, samples, epochs):
         x, y = torch.rand(samples, 784), torch.randint(0, 10, (samples,))
         rates = []
-        for _ in range(epochs):
+        for _ in range(epochs + bool(self.worker)):  # in the last one a job ends the program
             epoch = self.epoch(x, y)
             next(epoch)  # the order of the samples, and a step
             start = time.perf_counter()
             n = sum(1 for _ in epoch)
             rates.append(n * self.batch * self.world / (time.perf_counter() - start))
+            if self.worker:
+                self.worker.log(samples_per_s=rates[-1])
         return statistics.median(rates[1:] or rates)
 
     @torch.no_grad()
