@@ -181,19 +181,28 @@ static int leave_group(void *arg)
 }
 
 static int start_agent(struct task_agent *a, const struct listed_agent *at, const char *token_file,
-                       struct err *e)
+                       bool runs_trainers, struct err *e)
 {
     char dir[PATH_MAX], program[PATH_MAX], port[16], bind[] = "--bind", with_port[] = "--port",
-                                                     in[] = "--dir", token[] = "--cluster-token";
+                                                     in[] = "--dir", token[] = "--cluster-token",
+                                                     trainers[] = "--trainers", any[] = "any";
     char host[sizeof at->host], file[PATH_MAX];
-    char *argv[] = {program, bind, host, with_port, port, in, a->folder, token_file ? token : NULL,
-                    file,    NULL};
+    char *argv[12] = {program, bind, host, with_port, port, in, a->folder};
+    size_t n = 7;
     struct child_how how = {.argv = argv, .confine = leave_group};
     int rc;
 
     snprintf(host, sizeof host, "%s", at->host);
     snprintf(port, sizeof port, "%d", at->port);
     snprintf(file, sizeof file, "%s", token_file ? token_file : "");
+    if (token_file) {
+        argv[n++] = token;
+        argv[n++] = file;
+    }
+    if (runs_trainers) {
+        argv[n++] = trainers;
+        argv[n++] = any;
+    }
     if (file_exe_dir(dir, sizeof dir, e) < 0 || file_join(program, sizeof program, dir, "agent", e) < 0)
         return e->code;
     how.out = how.err = open(a->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
@@ -265,7 +274,7 @@ static int open_access(struct task_agent *a, struct err *e)
 }
 
 static int start_task_agent(struct task_agent *a, const struct listed_agent *at, const char *token_file,
-                            struct err *e)
+                            bool runs_trainers, struct err *e)
 {
     enum answer answer;
 
@@ -278,17 +287,17 @@ static int start_task_agent(struct task_agent *a, const struct listed_agent *at,
     }
     /* If another program listens there, the agent fails with that error, as for an address of another
      * machine. */
-    if (prepare_folder(a, at, answer == ANSWERS_NEVER, e) < 0 || start_agent(a, at, token_file, e) < 0 ||
-        await_answer(a, e) < 0)
+    if (prepare_folder(a, at, answer == ANSWERS_NEVER, e) < 0 ||
+        start_agent(a, at, token_file, runs_trainers, e) < 0 || await_answer(a, e) < 0)
         return e->code;
     return open_access(a, e);
 }
 
 int task_agent_start(struct task_agent *a, const struct listed_agent *at, const char *token_file,
-                     struct err *e)
+                     bool runs_trainers, struct err *e)
 {
     *a = (struct task_agent){.node.at = *at};
-    if (start_task_agent(a, at, token_file, e) == 0)
+    if (start_task_agent(a, at, token_file, runs_trainers, e) == 0)
         return 0;
     task_agent_stop(a);
     return e->code;

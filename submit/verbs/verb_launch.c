@@ -121,7 +121,7 @@ static void notify_other_tasks(struct launch *l)
     double until = clock_now() + SHOWN_S;
     struct err ignored;
 
-    if (!is_awaited(l) || task_agent_start(&l->agent, l->tasks.own, l->tasks.token_file, &ignored) < 0)
+    if (!is_awaited(l) || task_agent_start(&l->agent, l->tasks.own, l->tasks.token_file, false, &ignored) < 0)
         return;
     console_info("There is no job; notifying the other tasks, which wait for one.");
     while (clock_now() < until && wait_a_moment(l, &ignored) == 0)
@@ -214,7 +214,7 @@ static int run_tasks(struct launch *l, struct err *e)
         notify_other_tasks(l);
         return e->code;
     }
-    if (task_agent_start(&l->agent, l->tasks.own, l->tasks.token_file, e) < 0)
+    if (task_agent_start(&l->agent, l->tasks.own, l->tasks.token_file, l->opt->trainer[0], e) < 0)
         return e->code;
     console_info("%s runs agent %s; its log is %s.", tasks_name(name, l->tasks.own), l->tasks.own->address,
                  l->agent.log);

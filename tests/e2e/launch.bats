@@ -98,3 +98,17 @@ is_quiet() { # is_quiet ADDRESS...: nothing listens there
     grep -q "the chief at $CHIEF has ended without a job" worker.log
     is_quiet "$PS" "$CHIEF" "$OTHER"
 }
+
+@test "a task beyond loopback runs the training program that its own command names" {
+    local address
+    address=$(hostname -I | cut -d' ' -f1)
+    [ -n "$address" ] || skip "this machine has loopback addresses only"
+    CHIEF=$address:$(free_port)
+    make_token cluster.token
+    printf '%s\n' 'import psgd.trainer' 'w = psgd.trainer.open({"W": (3,)})' 'for _ in psgd.trainer.steps(range(4)):' \
+        '    w.gradient(loss=1.0, samples=1, lr=0.1)' '    w.stepped()' >train.py
+    (launch ann --job_name worker --worker_hosts "$CHIEF" --token-file cluster.token --codec fedavg --trainer train.py -q -o out)
+    [ "$(jq -r '.nodes[0].state' out/run.json)" = succeeded ]
+    grep 'training programs: any' ann/psgd/launch/*/agent.log
+    is_quiet "$CHIEF"
+}
