@@ -15,8 +15,7 @@
 
 enum {
     TRAINER_FILES_MAX = 1000,
-    TRAINER_BYTES_MAX = 64 << 20,                       /* of all files */
-    TRAINER_PACKAGE_MAX = TRAINER_BYTES_MAX + (1 << 20) /* of the package */
+    TRAINER_BYTES_MAX = 64 << 20 /* of all files */
 };
 
 /* The file that is run. */
