@@ -489,7 +489,7 @@ class _Passes:
         self.worker, self.loader = worker, loader
         self.n_batches = len(loader) if hasattr(loader, "__len__") else 0
         self.batches: Optional[Iterator[Any]] = None
-        self.began: Dict[str, Any] = {}
+        self.began: Optional[Dict[str, Any]] = None  # the random numbers' state when the pass began
         self.drawn = 0
 
     def next_batch(self) -> Any:
@@ -511,7 +511,9 @@ class _Passes:
         self.batches = iter(self.loader)
 
     def _resume(self, place: Optional[Dict[str, Any]]) -> None:
-        if place is None:
+        if place is None or place["began"] is None:  # nothing was drawn
+            if place is not None:
+                self._set_randomness(place["now"])
             self._begin()
             return
         self._set_randomness(place["began"])
@@ -522,7 +524,7 @@ class _Passes:
         self._set_randomness(place["now"])
 
     def place(self) -> Dict[str, Any]:
-        return {"began": self.began or self._randomness(), "drawn": self.drawn, "now": self._randomness()}
+        return {"began": self.began, "drawn": self.drawn, "now": self._randomness()}
 
     def _generator(self) -> Any:
         """A DataLoader's own random numbers."""
