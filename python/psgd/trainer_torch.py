@@ -4,7 +4,6 @@ statistics."""
 from __future__ import annotations
 
 import functools
-import io
 import json
 import math
 import sys
@@ -16,6 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 import torch
 from torch import Tensor, nn
 
+from . import trainer_state
 from . import trainer_vector as vector
 from .trainer import Worker
 from .trainer_wire import Error, note
@@ -146,7 +146,7 @@ class TorchWorker(Worker):
     def _pin(self, device: torch.device) -> None:
         """Copies between the device and pinned memory are several times faster."""
         self._is_pinned = True
-        error = torch.cuda.cudart().cudaHostRegister(self._shared[0].data_ptr(), len(self._memory), 0)
+        error = torch.cuda.cudart().cudaHostRegister(self._shared[0].data_ptr(), len(self._memory), 1)  # portable: of all GPUs
         if int(error) != 0:
             note(f"the memory of the vectors cannot be pinned (CUDA's error {int(error)}): copies to the GPU are slower")
             with suppress(RuntimeError):  # the next kernel's launch reports the error once more
@@ -434,36 +434,32 @@ class TorchWorker(Worker):
                 m.training = True
 
     def _saved(self) -> bytes:
-        kept = self._keeper[0]() if self._keeper else b""
-        state = {
-            "optimizers": [opt.state_dict() for opt in self.optimizers],
-            "place": json.dumps(self._data_place()),
-            "random": json.dumps(self._randomness()),
-            "kept": torch.frombuffer(bytearray(kept), dtype=torch.uint8) if kept else torch.empty(0, dtype=torch.uint8),
-        }
-        for name in "scheduler", "scaler":
-            if getattr(self, name) is not None:
-                state[name] = _plain(getattr(self, name).state_dict())
-        file = io.BytesIO()
-        torch.save(state, file)
-        return file.getvalue()
+        return trainer_state.to_bytes(
+            {
+                "optimizers": [opt.state_dict() for opt in self.optimizers],
+                "scheduler": _plain(self.scheduler),
+                "scaler": _plain(self.scaler),
+                "place": json.dumps(self._data_place()),
+                "random": json.dumps(self._randomness()),
+                "kept": self._keeper[0]() if self._keeper else b"",
+            }
+        )
 
     def _restored(self, data: bytes) -> None:
         if not data:
             note("the checkpoint has no state of the optimizer, which begins anew")
             return
-        # Only tensors, numbers and texts: the file has been in other hands than this program's.
-        state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        state = trainer_state.of_bytes(data)
         for opt, of in zip(self.optimizers, state["optimizers"]):
             opt.load_state_dict(of)
-        for name in "scheduler", "scaler":
-            if getattr(self, name) is not None and name in state:
-                getattr(self, name).load_state_dict(_as_in(getattr(self, name), state[name]))
+        for owner, of in (self.scheduler, state["scheduler"]), (self.scaler, state["scaler"]):
+            if owner is not None and of is not None:
+                owner.load_state_dict(_as_in(owner, of))
         self._set_randomness(json.loads(state["random"]))
         self._place = json.loads(state["place"])
         self._counted = getattr(self.scheduler, "last_epoch", 0)
         if self._keeper:
-            self._keeper[1](bytes(state["kept"].numpy()))
+            self._keeper[1](state["kept"])
 
     def _randomness(self) -> Dict[str, Any]:
         state = super()._randomness()
@@ -479,9 +475,11 @@ class TorchWorker(Worker):
             torch.cuda.set_rng_state_all([torch.tensor(s, dtype=torch.uint8) for s in state["cuda"]])
 
 
-def _plain(state: Dict[str, Any]) -> Dict[str, Any]:
-    """Without functions, and with dicts for what is derived from them: a scheduler's state that torch.load takes as weights only."""
-    return {key: dict(v) if isinstance(v, dict) else v for key, v in state.items() if not callable(v)}
+def _plain(owner: Any) -> Any:
+    """The state of a scheduler or a scaler without functions, which the program has made anew."""
+    if owner is None:
+        return None
+    return {key: dict(v) if isinstance(v, dict) else v for key, v in owner.state_dict().items() if not callable(v)}
 
 
 def _as_in(owner: Any, state: Dict[str, Any]) -> Dict[str, Any]:

@@ -1,8 +1,11 @@
 """psgd's end of shared/trainer/trainer_wire.h as a script: a test starts a training program, and says what psgd sends it. The records
 are written here once more, so that the package's own are compared with the header."""
 import array
+import atexit
 import mmap
 import os
+import select
+import signal
 import socket
 import struct
 import subprocess
@@ -18,6 +21,61 @@ STATISTIC, HAS_LABELS, TAKES_GRADIENTS, DESCRIBES, TAKES_PART, HAS_CHANGED, COMB
 HEAD, TEXT, PLAN = struct.Struct("=IIQQQdddIi"), struct.Struct("=8Q128s"), struct.Struct("=ii9Q")
 WAIT = 60  # for each record
 
+# A program is a process of its own; where this is True, one that is forked from this one, which has imported torch: that takes seconds.
+# This process must not have computed anything by torch, whose threads a fork does not get.
+forks = False
+
+
+class Forked:
+    """As subprocess.Popen of `python3 -c PROGRAM`."""
+
+    def __init__(self, program, arguments, stdout, stderr, env, keeps=()):
+        self.pid = os.fork()
+        if self.pid:
+            self.end = os.pidfd_open(self.pid)
+            return
+        status = 1
+        atexit._clear()  # what this process cleans up at its end
+        try:
+            os.dup2(stdout.fileno(), 1)
+            os.dup2(stderr.fileno(), 2)
+            for fd in map(int, os.listdir("/proc/self/fd")):
+                if fd > 2 and fd not in keeps and os.path.exists(f"/proc/self/fd/{fd}"):
+                    os.close(fd)
+            os.environ.clear()
+            os.environ.update(env)
+            sys.stdout, sys.stderr = (open(fd, "w", buffering=1, closefd=False) for fd in (1, 2))
+            sys.argv = ["-c", *arguments]
+            exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
+            status = 0
+        except SystemExit as e:
+            status = e.code or 0
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            atexit._run_exitfuncs()
+            if "multiprocessing.util" in sys.modules:
+                sys.modules["multiprocessing.util"]._exit_function()  # ends a DataLoader's workers
+            os._exit(status)
+
+    def wait(self, timeout):
+        if not select.select([self.end], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired("fork", timeout)
+        os.close(self.end)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def start(program, arguments, stdout, stderr, env, keeps=()):
+    env = {**os.environ, "PYTHONUNBUFFERED": "1", **env}
+    if forks:
+        return Forked(program, arguments, stdout, stderr, env, keeps)
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, pass_fds=keeps, env=env
+    )
+
 
 class Psgd:
     """with Psgd(text of a program) as p: ... The program must have ended well at the end, unless `p.expects` says otherwise."""
@@ -29,14 +87,7 @@ class Psgd:
         self.out = tempfile.TemporaryFile("w+")
         self.err = tempfile.TemporaryFile("w+")
         self.expects = 0
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", program, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=self.out,
-            stderr=self.err,
-            pass_fds=[its.fileno()],
-            env={**os.environ, "PSGD_TRAINER_FD": str(its.fileno()), "PYTHONUNBUFFERED": "1"},
-        )
+        self.process = start(program, arguments, self.out, self.err, {"PSGD_TRAINER_FD": str(its.fileno())}, [its.fileno()])
         its.close()
 
     def __enter__(self):
@@ -50,16 +101,10 @@ class Psgd:
             self.process.kill()
             self.process.wait()
             status = "none: it hangs"
-        self.stdout, self.stderr = self._text(self.out), self._text(self.err)
+        self.stdout, self.stderr = text_of(self.out), text_of(self.err)
         if kind or status != self.expects:
             sys.stderr.write(self.stderr)
         assert kind or status == self.expects, f"the program ended with status {status}"
-
-    def _text(self, file):
-        file.seek(0)
-        text = file.read()
-        file.close()
-        return text
 
     def send(self, kind, *, step=0, n=0, flags=0, text="", body=None, file=None, version=1, sequence=None):
         head = HEAD.pack(kind, version, self.sent if sequence is None else sequence, step, n, 0, 0, 0, flags, 0)
@@ -168,9 +213,17 @@ class Psgd:
         return data if result else None
 
 
+def text_of(file):
+    file.seek(0)
+    text = file.read()
+    file.close()
+    return text
+
+
 def alone(program, *arguments):
-    """Its standard output."""
-    env = {k: v for k, v in os.environ.items() if k != "PSGD_TRAINER_FD"}
-    r = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, env=env, timeout=5 * WAIT)
-    assert r.returncode == 0, r.stderr
-    return r.stdout + r.stderr
+    """What it has printed; it must end well."""
+    out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
+    status = start(program, arguments, out, err, {}).wait(5 * WAIT)
+    said, errors = text_of(out), text_of(err)
+    assert status == 0, errors
+    return said + errors

@@ -3,6 +3,7 @@ import os
 import tempfile
 import unittest
 
+import scripted_psgd
 import torch
 from scripted_psgd import (
     DESCRIBES,
@@ -20,6 +21,7 @@ from scripted_psgd import (
     alone,
 )
 
+scripted_psgd.forks = True
 HEAD = """
 import psgd.trainer, sys, torch
 from torch import nn
@@ -76,13 +78,12 @@ class Steps(unittest.TestCase):
             p.stop()
 
     def test_the_nets_own_values_are_described(self):
-        program = LINEAR + "print('not reached')"
+        program = LINEAR.replace("opt = psgd", "print(net.weight.item(), net.bias.item())\nopt = psgd") + "print('not reached')"
         for p in self.each(program):
             p.begin(DESCRIBES)
             p.stop(flags=DESCRIBES)
-            torch.manual_seed(1)
-            net = torch.nn.Linear(1, 1)
-            self.assertEqual(p.params.tolist(), [net.weight.item(), net.bias.item()])
+            values = p.params.tolist()
+        self.assertEqual([float(x) for x in p.stdout.split()], values)
 
     def test_gradients_that_are_kept_or_set_to_none_are_the_same(self):
         for how in "set_to_none=True", "set_to_none=False":
@@ -341,6 +342,21 @@ for x in psgd.trainer.steps([0]):
                 p.stop()
             self.assertEqual(p.stderr.count("was moved or replaced after wrap()"), 0 if "load_state" in move else 1)
 
+    @unittest.skipIf(torch.__version__ < "2.1", "torch before 2.1 has no load_state_dict(assign=True)")
+    def test_tensors_that_are_assigned_before_the_optimizer_is_made_anew(self):
+        move = """
+    if psgd.trainer.worker().steps_done == 1:
+        net.load_state_dict({'weight': torch.full((1, 1), 7.0), 'bias': torch.full((1,), 8.0)}, assign=True)
+        opt.param_groups[0]["params"] = list(net.parameters())
+"""
+        with Psgd(LINEAR.replace("    opt.zero_grad()", move + "    opt.zero_grad()")) as p:
+            p.begin(TAKES_GRADIENTS, [0, 0])
+            p.step(0, [0, 0])
+            p.step(1, [2, 2])
+            self.assertEqual(p.params.tolist(), [6, 7])
+            p.stop()
+        self.assertEqual(p.stderr.count("was moved or replaced after wrap()"), 1)
+
     def test_a_parameter_that_the_optimizer_does_not_know_is_refused(self):
         move = "    if psgd.trainer.worker().steps_done == 1:\n        net.weight = nn.Parameter(torch.ones(1, 1))\n"
         with Psgd(LINEAR.replace("    opt.zero_grad()", move + "    opt.zero_grad()")) as p:
@@ -588,6 +604,48 @@ class Refused(unittest.TestCase):
             p.accept(TAKES_GRADIENTS, every=10)
             self.assertTrue(p.take(FAILED).text.startswith("the job's rule changes the gradient of each local step"))
             p.expects = 1
+
+
+@unittest.skipUnless(torch.cuda.is_available(), "there is no GPU")
+class Gpu(unittest.TestCase):
+    def test_parameters_and_gradients_go_through_pinned_memory(self):
+        program = LINEAR.replace("nn.Linear(1, 1)", "nn.Linear(1, 1).cuda()").replace("net(x)", "net(x.cuda())")
+        with Psgd(program + "print(psgd.trainer.worker()._shared[0].is_pinned())") as p:
+            p.begin(TAKES_GRADIENTS, [3, 4])
+            self.assertEqual(p.step(0, [10, 20]).grads, [1.5, 1])
+            self.assertEqual(p.params.tolist(), [-2, -6])
+            p.params[0] = 9
+            self.assertEqual(p.step(1, [2, 2], TAKES_PART | HAS_CHANGED).loss, 9 * 1.5 - 6)
+            self.assertEqual(p.params.tolist(), [8, -7])
+            p.stop()
+        self.assertEqual((p.stdout, p.stderr), ("True\n", ""))
+
+    def test_a_net_that_moves_there_after_wrap(self):
+        program = LINEAR.replace("    opt.zero_grad()", "    net.cuda()\n    x = x.cuda()\n    opt.zero_grad()")
+        with Psgd(program) as p:
+            p.begin(TAKES_GRADIENTS, [3, 4])
+            for k in range(3):
+                self.assertEqual(p.step(k, [2, 2]).grads, [1.5, 1])
+            self.assertEqual(p.params.tolist(), [0, 1])
+            p.stop()
+        self.assertEqual(p.stderr.count("was moved or replaced after wrap()"), 1)
+
+    def test_half_precision_under_autocast_with_torchs_own_scaler(self):
+        program = LINEAR.replace("nn.Linear(1, 1)", "nn.Linear(1, 1).cuda()").replace("for x", "scaler = torch.cuda.amp.GradScaler()\nfor x")
+        program = program.replace(
+            "    net(x).mean().backward()\n    opt.step()",
+            """
+    with torch.autocast("cuda"):
+        loss = net(x.cuda()).mean()
+    scaler.scale(loss).backward()
+    psgd.trainer.worker().step(opt, scaler=scaler)
+    scaler.update()""",
+        )
+        with Psgd(program) as p:
+            p.begin(TAKES_GRADIENTS, [3, 4])
+            r = p.step(0, [2, 2])
+            self.assertEqual((r.grads, r.loss, p.params.tolist()), ([1.5, 1], 8.5, [2, 3]))
+            p.stop()
 
 
 class Alone(unittest.TestCase):
