@@ -97,7 +97,8 @@ static int check_trainer(const struct exchange_config *cfg, struct err *e)
         err_set(e, ERR_CODEC,
                 "codec %s updates with the job's optimizer, on its servers; a training program has its own",
                 codec);
-        return err_hint(e, "--codec allreduce --path servers sends the same gradients.");
+        return err_hint(
+            e, "--codec doublesqueeze --path servers sends the same gradients, and the program updates.");
     }
     if (cfg->blocks->n_blocks != cfg->n_workers)
         return err_set(

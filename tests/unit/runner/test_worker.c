@@ -339,7 +339,7 @@ TEST(a_loop_that_updates_ends_with_the_bits_of_psgds_update)
         {"allreduce", {0}},
         {"allreduce", {.compress = "fp16"}},
         {"allreduce", {.overlap = OVERLAP_ONE}},
-        {"allreduce", {.server_count = 1}},
+        {"doublesqueeze", {.server_count = 1}},
         {"signsgd", {0}},
         {"laq", {0}},
         {"fedavg", {.local_steps = 3}},
@@ -389,6 +389,7 @@ static void assert_weighted_mean(const char *codec, struct settings set, const s
     close_job(&j);
 }
 
+static const char *const gradients[] = {"plain", "allreduce", "doublesqueeze"};
 static const struct settings weighing[] = {
     {.path = COMBINE_PATH_GATHER}, {.path = COMBINE_PATH_ALLREDUCE}, {.server_count = 1}};
 
@@ -398,7 +399,7 @@ TEST(workers_weigh_as_many_samples_as_they_report)
         struct settings rounds = weighing[k];
 
         rounds.local_steps = 2;
-        assert_weighted_mean("allreduce", weighing[k], (const size_t[WORKERS]){1, 2, 5});
+        assert_weighted_mean(gradients[k], weighing[k], (const size_t[WORKERS]){1, 2, 5});
         assert_weighted_mean("fedavg", rounds, (const size_t[WORKERS]){7, 1, 3});
     }
 }
@@ -410,10 +411,21 @@ TEST(a_worker_that_reports_no_samples_has_no_weight_and_follows_the_others)
         struct settings rounds = weighing[k];
 
         rounds.local_steps = 2;
-        assert_weighted_mean("allreduce", weighing[k], (const size_t[WORKERS]){3, 1, 0});
+        assert_weighted_mean(gradients[k], weighing[k], (const size_t[WORKERS]){3, 1, 0});
         assert_weighted_mean("fedavg", rounds, (const size_t[WORKERS]){0, 1, 1});
-        assert_weighted_mean("signsgd", weighing[k], (const size_t[WORKERS]){0, 0, 1});
     }
+}
+
+/* signsgd's contribution has a weight of its own, 1. */
+TEST(a_worker_without_samples_has_no_weight_where_the_rule_weighs)
+{
+    const struct settings set = updating((struct settings){0});
+    struct own_job j;
+
+    run_weighted_job(&j, "signsgd", &set, (const size_t[WORKERS]){0, 0, 1});
+    for (int w = 0; w < WORKERS; w++)
+        assert_true(fabsf(j.nodes[w].w[0] - goal(2, 0)) <= 0.2F && j.nodes[w].w[0] == j.nodes[0].w[0]);
+    close_job(&j);
 }
 
 TEST(a_job_of_workers_without_samples_changes_nothing)
@@ -478,7 +490,7 @@ TEST(rules_that_update_on_servers_are_refused_where_a_program_updates)
     cfg.blocks = &blocks;
     assert_int_equal(exchange_new(&x, &cfg, &e), ERR_CODEC);
     assert_non_null(strstr(e.text, "a training program has its own"));
-    assert_non_null(strstr(e.hint, "allreduce"));
+    assert_non_null(strstr(e.hint, "doublesqueeze"));
     blocks_clear(&blocks);
 }
 
@@ -494,6 +506,7 @@ int main(void)
         cmocka_unit_test(a_loop_that_updates_ends_with_the_bits_of_psgds_update),
         cmocka_unit_test(workers_weigh_as_many_samples_as_they_report),
         cmocka_unit_test(a_worker_that_reports_no_samples_has_no_weight_and_follows_the_others),
+        cmocka_unit_test(a_worker_without_samples_has_no_weight_where_the_rule_weighs),
         cmocka_unit_test(a_job_of_workers_without_samples_changes_nothing),
         cmocka_unit_test(a_loop_that_updates_is_asked_once_in_each_step),
         cmocka_unit_test(the_row_of_a_step_has_what_the_loop_reports),
