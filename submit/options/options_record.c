@@ -182,10 +182,13 @@ int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, s
 
 void options_take_arguments(struct options *o, const json_t *doc)
 {
-    const json_t *list = json_object_get(json_object_get(doc, "facts"), "arguments"), *one;
+    const json_t *facts = json_object_get(doc, "facts"), *one;
+    const json_t *list = json_object_get(facts, "arguments");
     bool has_some = o->args.n_operands > 0;
     size_t i;
 
+    snprintf(o->trainer_sha256, sizeof o->trainer_sha256, "%s",
+             json_text_at(json_object_get(facts, "trainer"), "sha256"));
     json_array_foreach(list, i, one)
     {
         if (!has_some && i < ARGS_OPERANDS && json_is_string(one))

@@ -123,6 +123,7 @@ struct options {
     bool simulate; /* of sweep */
     int repeat;
     const char *sets[ARGS_OPERANDS + 1]; /* KEY=VALUE; point into argv; ends with NULL */
+    char trainer_sha256[65];             /* of its package in the job that is repeated or resumed; "": none */
     char rerun_of[48];                   /* the job that is submitted again; "": none */
     bool all_are_workers;                /* also the servers and spares of the list: doctor's test job */
     const struct preset *preset;         /* that --codec named, which is replaced; NULL: none */

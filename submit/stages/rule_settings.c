@@ -48,6 +48,12 @@ static bool has_no_servers(const struct submission *s, const struct codec_facts 
     return s->settings.server_count == 0;
 }
 
+static bool has_no_trainer(const struct submission *s, const struct codec_facts *f)
+{
+    (void)f;
+    return !s->opt->trainer[0];
+}
+
 static bool has_a_model(const struct submission *s, const struct codec_facts *f)
 {
     (void)f;
@@ -86,6 +92,8 @@ static const struct effect {
      "sums no vectors over all workers here, which path allreduce or tree does", OF_CODEC | LATE},
     {AT(settings.partition), has_shared_samples, "with --feed shared every worker has all samples", 0},
     {AT(settings.non_iid), has_shared_samples, "with --feed shared every worker has all samples", 0},
+    {AT(main), has_no_trainer, "it names a file of --trainer DIR, and the job has no training program", 0},
+    {AT(trainer_python), has_no_trainer, "it starts a training program, and the job has none", 0},
     {AT(retry_on), has_no_retries, "without --retries no job is tried again", 0},
     {AT(simulation.server_link), has_no_servers, "without --servers there are no servers", LATE},
     {AT(steps), has_a_model, "an epoch has the steps of its data set; --steps is for --gradients", 0},

@@ -411,9 +411,6 @@ static int read_own_model(struct submission *s, struct err *e)
 {
     if (s->opt->trainer[0])
         return trainer_limits_check(s->opt, NULL, e);
-    if (s->opt->main[0])
-        return err_set(e, ERR_USAGE, "--main %s is a file in the folder of --trainer, which is missing",
-                       s->opt->main);
     if (s->opt->simulation.gradients > 0)
         return 0;
     return read_model(s, e) < 0 ? e->code : check_data_options(&s->settings, e);

@@ -145,6 +145,8 @@ static int start_package(struct submission *s, const struct trainer_files *f, co
         trainer_package_unpack(&main, package, folder, e) < 0 || blob_take_file(&s->trainer, package, e) < 0)
         return e->code;
     json_object_set_new(s->facts, "trainer", files_json(s, f));
+    if (s->opt->trainer_sha256[0] && strcmp(s->opt->trainer_sha256, s->trainer.hex) != 0)
+        console_info("%s has changed since that run: its present files are sent.", main.file);
     if (trainer_describe(&d, &how, e) < 0)
         return e->code;
     rc = take_description(s, &d, temp, e);

@@ -73,6 +73,8 @@ static const char *program_of(const struct options *o)
 {
     const char *path = o->trainer, *slash = strrchr(path, '/');
 
+    if (strspn(path, "./") == strlen(path))
+        return "the program"; /* in this folder, or one above it */
     return slash && slash[1] ? slash + 1 : path;
 }
 

@@ -57,6 +57,8 @@ PY
     [[ $output == *"cannot run /none/python"* ]]
     run -6 "$SUBMIT" --trainer train.py --codec ps --node_count 1
     [[ $output == *"codec ps updates the parameters on servers"*"--codec allreduce"* ]]
+    run -6 "$SUBMIT" --main run.py --codec fedavg --node_count 1
+    [[ $output == *"--main has no effect in this job: it names a file of --trainer DIR"* ]]
     run -2 "$SUBMIT" --codec fedavg --node_count 1 -- --rate 1
     [[ $output == *"Arguments after -- are those of a training program"* ]]
 }
@@ -101,7 +103,8 @@ PY
     write_program
     local job=(--trainer train.py --codec fedavg --local-steps 5 --node_count 2)
     "$SUBMIT" -q "${job[@]}" --epochs 2 --checkpoint-every 1 -o out -- --rate 0.05
-    "$SUBMIT" -q rerun out -o again
+    "$SUBMIT" rerun out -o again 2>log
+    [ "$(grep -c 'has changed since that run' log)" -eq 0 ]
     [ "$(jq -r .settings.arguments again/run.json)" = "$(jq -r .settings.arguments out/run.json)" ]
     cmp <(jq -S .mean_over_workers.loss out/run.json) <(jq -S .mean_over_workers.loss again/run.json)
     "$SUBMIT" -q --config out/run.json -o third
@@ -111,6 +114,9 @@ PY
     [ "$(jq .facts.start.epoch resumed/run.json)" = 2 ]
     run -6 "$SUBMIT" -q --resume out --epochs 5 -o other -- --rate 0.5
     [[ $output == *"arguments was"* ]]
+    echo "# another one" >>train.py
+    "$SUBMIT" rerun out -o changed 2>log
+    grep 'train.py has changed since that run: its present files are sent.' log
     "$SUBMIT" -q "${job[@]}" --epochs 1 --init-from out/model/final.safetensors -o continued
     [ "$(jq -r .facts.start.from continued/run.json)" = weights ]
 }
