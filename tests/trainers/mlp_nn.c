@@ -5,8 +5,8 @@
  *
  * FOLDER has the packages of the built-in job, named as for sim/simulator.c: settings.json, model.json,
  * train-K.safetensors for each node K, and test.safetensors. Alone it is node 0, and prints the loss and the
- * accuracy on the test set after the last step as eval.csv has them. Models with running statistics are refused: psgd
- * averages the statistics of batches there, and a training program's changes of them. */
+ * accuracy on the test set after the last step as eval.csv has them. Models with running statistics are
+ * refused: psgd averages the statistics of batches there, and a training program's changes of them. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
