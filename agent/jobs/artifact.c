@@ -65,10 +65,21 @@ static bool is_in_run(const char *name)
     return artifact_find(name) && !is_of_package(name);
 }
 
+/* The temporary files of a training program whose monitor was killed with it. */
+static void remove_program_tmp(const char *job_folder)
+{
+    char path[PATH_MAX];
+    struct err ignored;
+
+    if (file_join(path, sizeof path, job_folder, "trainer/tmp", &ignored) == 0)
+        file_remove_tree(path, &ignored);
+}
+
 size_t artifact_clean_run(const char *job_folder, const char *reason)
 {
     char path[PATH_MAX];
 
+    remove_program_tmp(job_folder);
     if (file_join(path, sizeof path, job_folder, "run", &(struct err){0}) < 0)
         return 0;
     if (strcmp(reason, REASON_DISK_FULL) == 0)

@@ -241,6 +241,34 @@ TEST(a_large_sparse_file_is_not_read_whole)
     scene_close(&s);
 }
 
+static void make_file(const char *folder, const char *name)
+{
+    char path[320];
+    struct err e;
+
+    assert_ok(file_mkdirs(folder, 0700, &e));
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_ok(file_write(path, "", 0, 0600, &e));
+}
+
+TEST(the_temporary_files_of_a_killed_training_program_are_removed_and_no_others)
+{
+    char job[128], folder[256], other[320];
+    struct scene s;
+
+    scene_open(&s);
+    snprintf(job, sizeof job, "%s/jobs/j-abcdef", s.folder);
+    snprintf(folder, sizeof folder, "%s/trainer/program", job);
+    make_file(folder, "model.pt");
+    snprintf(other, sizeof other, "%s/model.pt", folder);
+    snprintf(folder, sizeof folder, "%s/trainer/tmp", job);
+    make_file(folder, "part");
+    assert_int_equal(artifact_clean_run(job, ""), 0);
+    assert_int_equal(access(folder, F_OK), -1);
+    assert_int_equal(access(other, F_OK), 0);
+    scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +280,7 @@ int main(void)
         cmocka_unit_test(a_path_cannot_lead_to_a_parent_folder),
         cmocka_unit_test(other_file_systems_are_not_entered),
         cmocka_unit_test(a_large_sparse_file_is_not_read_whole),
+        cmocka_unit_test(the_temporary_files_of_a_killed_training_program_are_removed_and_no_others),
     };
 
     return run_on_both_kernels(tests);
