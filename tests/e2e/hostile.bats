@@ -52,6 +52,7 @@ nothing_has_happened() {
     kill -0 "$OTHER"
     [ -z "$(compgen -G '/etc/psgd-hostile')$(compgen -G '/tmp/psgd-hostile')$(compgen -G '/dev/shm/psgd-hostile')" ]
     [ -z "$(compgen -G "$T/agent0/jobs/*/hostile")$(compgen -G "$T/agent0/jobs/*/run/executed")" ]
+    [ -z "$(compgen -G "$T/agent0/jobs/*/trainer/*/hostile")" ]
     [ -z "$(find "$T"/agent0/jobs/*/run ! -type f ! -type d)" ] # links, FIFOs
 }
 
@@ -114,6 +115,21 @@ each_deadly_act_ends_its_node() {
     run "$SUBMIT" "${run[@]}" -o deadly -- 1 "$OTHER"
     [ "$status" -eq 1 ]
     grep -q 'killed by signal 31 .*a call that no codec may make' <<<"$output"
+    nothing_has_happened
+}
+
+@test "a codec reaches neither the files nor the process of its job's training program, and cannot change their memory" {
+    setup_hostile
+    be_a_user
+    prepare_agent
+    cp "$BUILD/examples/trainers/linear" train
+    run "$SUBMIT" --workers worker.json --token-file "$T/token" --node_count 1 --trainer train --epochs 1 \
+        --codec "$BUILD/tests/codecs/hostile.so:act=0,pid=$OTHER" -o out
+    ACTS=$(cat "$T/agent0/jobs/$(only_job 0)/run/acts.txt")
+    echo "$output" "$ACTS"
+    [ "$status" -eq 0 ]
+    all_are_refused
+    [ "$(grep -E '^(seal|shrink)_memory refused' <<<"$ACTS")" = $'seal_memory refused Operation not permitted\nshrink_memory refused Operation not permitted' ]
     nothing_has_happened
 }
 

@@ -52,16 +52,15 @@ static int read_program_folder(void)
     return opens_of_process("cwd/train", O_RDONLY);
 }
 
-/* Tries on each memory file that has the program's seals; its descriptor is this process's, too. */
+/* Tries on each memory file that has the seals of the memory shared with the program, which this process has
+ * open, too. */
 static int on_memory(int (*act)(int fd))
 {
     int why = ENOENT;
 
-    for (int fd = 0; fd < 1024; fd++) {
-        int seals = fcntl(fd, F_GET_SEALS), rc = seals >= 0 && seals & F_SEAL_SEAL ? act(fd) : ENOENT;
-
-        why = why == 0 || rc == 0 ? 0 : rc == ENOENT ? why : rc;
-    }
+    for (int fd = 0; fd < 1024 && why != 0; fd++)
+        if (fcntl(fd, F_GET_SEALS) == (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+            why = act(fd);
     return why;
 }
 /* The program could map it no longer for writing. */
