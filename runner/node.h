@@ -52,8 +52,9 @@ struct node_training {
     /* *state (*size): what the program has saved, for a checkpoint; the caller frees it. NULL: nothing. */
     int (*save)(struct node *n, void **state, size_t *size, struct err *e);
     void (*stop)(struct node *n, const struct err *why); /* the node has failed: tells the program */
-    int (*end)(struct node *n, struct err *e);           /* after node_finish: waits for the program's end */
-    void (*clear)(struct node *n);                       /* frees what `open` made; at any point */
+    /* Waits for the program's end: after node_finish, or after the node's failure has been reported. */
+    int (*end)(struct node *n, bool has_failed, struct err *e);
+    void (*clear)(struct node *n); /* frees what `open` made; at any point */
 };
 
 struct node {

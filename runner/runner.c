@@ -113,15 +113,21 @@ static int connect_and_work(struct node *n, struct orders *orders, struct err *e
     phase_enter(n->monitor->watch, PHASE_COMPUTE); /* an error may have left a call of the codec */
     if (rc < 0 || node_finish(n, e) < 0)
         return e->code;
-    return n->program ? n->training->end(n, e) : 0;
+    return n->program ? n->training->end(n, false, e) : 0;
 }
 
 /* A monitor that was killed counts as a runner that was killed. */
 static int end_node(struct node *n, const char *reason, const struct err *e)
 {
+    struct err ignored;
+    int status;
+
     if (n->program)
         n->training->stop(n, e);
-    return report_failure(n->report, n->monitor->is_lost ? REASON_RUNNER_DIED : reason, e);
+    status = report_failure(n->report, n->monitor->is_lost ? REASON_RUNNER_DIED : reason, e);
+    if (n->program)
+        n->training->end(n, true, &ignored);
+    return status;
 }
 
 /* Runs the node from its packages to the end of the job, and reports the end. Returns the exit status. */

@@ -79,8 +79,9 @@ int monitor_start_trainer(struct monitor *m, uint64_t memory_bytes, int *fd, int
  * last line of its stderr, or that it still runs. This process then reports the node's end, within 5 s. Waits
  * for a second at most. ERR_LOST. */
 int monitor_explain_trainer(struct monitor *m, struct err *e);
-/* Call it before STOP is sent, and after FAILED has been received: from now on the program may end. */
-int monitor_release_trainer(struct monitor *m, struct err *e);
+/* Call it before STOP is sent, and after FAILED has been received: from now on the program may end. If it ends
+ * with a status other than 0, that is a warning, unless the node has failed. */
+int monitor_release_trainer(struct monitor *m, bool has_failed, struct err *e);
 /* After its socket is closed: waits until the program has ended, with all processes that it has started. After
  * grace_s they get SIGTERM, after as long again SIGKILL; at most 600 s each. Call it before a success is
  * reported, and after a failure is: the agent kills a node 5 s after its last line. A program that has not ended

@@ -58,6 +58,11 @@ static bool is_memory(const struct monitor_request *r)
            r->number % PAGE == 0 && r->number <= INT64_MAX;
 }
 
+static bool is_release(const struct monitor_request *r)
+{
+    return is_zero_from(r->name, 0) && r->seconds == 0 && r->node == 0 && r->number <= 1;
+}
+
 static bool is_plain(const struct monitor_request *r)
 {
     return is_zero_from(r->name, 0) && r->seconds == 0 && r->node == 0 && r->number == 0;
@@ -192,10 +197,9 @@ static void do_explain_trainer(struct monitor_state *m, const struct monitor_req
 static void do_release_trainer(struct monitor_state *m, const struct monitor_request *r,
                                struct monitor_reply *reply, int *fd)
 {
-    (void)r;
     (void)reply;
     (void)fd;
-    monitor_trainer_release(m);
+    monitor_trainer_release(m, r->number == 1);
 }
 
 static void do_end_trainer(struct monitor_state *m, const struct monitor_request *r,
@@ -218,7 +222,7 @@ static const struct {
     [MONITOR_MEMORY] = {is_memory, do_memory},
     [MONITOR_TRAINER] = {is_plain, do_trainer},
     [MONITOR_TRAINER_EXPLAIN] = {is_plain, do_explain_trainer},
-    [MONITOR_TRAINER_RELEASE] = {is_plain, do_release_trainer},
+    [MONITOR_TRAINER_RELEASE] = {is_release, do_release_trainer},
     [MONITOR_TRAINER_END] = {is_end_of_trainer, do_end_trainer},
 };
 

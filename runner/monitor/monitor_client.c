@@ -182,9 +182,9 @@ int monitor_explain_trainer(struct monitor *m, struct err *e)
     return ask_monitor(m, &r, &reply, &fd, e) < 0 ? e->code : err_set(e, ERR_TRAINER, "%s", reply.text);
 }
 
-int monitor_release_trainer(struct monitor *m, struct err *e)
+int monitor_release_trainer(struct monitor *m, bool has_failed, struct err *e)
 {
-    struct monitor_request r = {.ask = MONITOR_TRAINER_RELEASE};
+    struct monitor_request r = {.ask = MONITOR_TRAINER_RELEASE, .number = has_failed};
     struct monitor_reply reply;
     int fd;
 

@@ -44,6 +44,7 @@ struct monitor_trainer {
     struct monitor_output output;
     bool has_ended;
     bool is_released; /* it may end */
+    bool has_failed;  /* the node has, so that the program's status is no news */
     bool is_late;     /* it has not ended within grace_s after the job, and got SIGTERM */
     double grace_s;
     char why[512]; /* how it has ended: a sentence */
@@ -134,7 +135,7 @@ bool monitor_check_memory(struct monitor_state *m, double now);
 int monitor_trainer_start(struct monitor_state *m, struct err *e);
 /* The job process's other requests. The first and the last wait, and release the lock meanwhile. */
 void monitor_trainer_explain(struct monitor_state *m, char *text, size_t size);
-void monitor_trainer_release(struct monitor_state *m);
+void monitor_trainer_release(struct monitor_state *m, bool has_failed);
 void monitor_trainer_end(struct monitor_state *m, double grace_s);
 /* For the first thread: what it waits for, and what it does with the result of poll(). */
 enum { TRAINER_POLLS = 1 + N_OUTPUTS };

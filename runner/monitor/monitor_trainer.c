@@ -423,7 +423,7 @@ static void take_end(struct monitor_state *m, double now)
         describe_exit(t, m->job_order.trainer_python, WEXITSTATUS(status));
     if (!t->is_released)
         t->report_at = now + UNASKED_S;
-    else if (status != 0)
+    else if (status != 0 && !t->has_failed)
         report_warn(&m->report, t->why);
     pthread_cond_broadcast(&m->trainer_ended);
 }
@@ -516,13 +516,15 @@ void monitor_trainer_explain(struct monitor_state *m, char *text, size_t size)
     }
 }
 
-void monitor_trainer_release(struct monitor_state *m)
+void monitor_trainer_release(struct monitor_state *m, bool has_failed)
 {
     struct monitor_trainer *t = m->trainer;
 
-    if (t)
-        t->is_released = true;
-    if (t && t->report_at > 0) /* it has ended meanwhile: the job process decides what that means */
+    if (!t)
+        return;
+    t->is_released = true;
+    t->has_failed = has_failed;
+    if (t->report_at > 0) /* it has ended meanwhile: the job process decides what that means */
         t->report_at = clock_now() + ASKED_S;
 }
 

@@ -21,8 +21,9 @@
 /* From its start until it stands before its first step a program loads its libraries and its data. */
 static const double START_S = 600;
 
-/* In which a program may do what it does after training. Then it gets SIGTERM. */
-static const double GRACE_S = 60;
+/* In which a program may do what it does after training, and after its node has failed. Then it gets SIGTERM.
+ * Peers of a failed node see its end when its process ends. */
+static const double GRACE_S = 60, FAILED_GRACE_S = 1;
 
 struct training_program {
     struct node *n;
@@ -90,7 +91,7 @@ static int explain_failure(struct training_program *p, struct err *e)
     struct err ignored;
 
     if (p->link.has_failed) /* it says so itself, and ends now */
-        monitor_release_trainer(p->n->monitor, &ignored);
+        monitor_release_trainer(p->n->monitor, true, &ignored);
     else if (p->link.has_ended)
         return monitor_explain_trainer(p->n->monitor, e);
     return e->code;
@@ -385,7 +386,7 @@ static void stop_program(struct training_program *p, uint32_t flags, const char 
 
     if (p->link.cfg.fd < 0)
         return;
-    monitor_release_trainer(p->n->monitor, &ignored);
+    monitor_release_trainer(p->n->monitor, (flags & TRAINER_HAS_FAILED) != 0, &ignored);
     trainer_link_stop(&p->link, flags, why);
     trainer_link_close(&p->link);
 }
@@ -408,9 +409,9 @@ static void stop_failed(struct node *n, const struct err *why)
     stop_program(n->program, TRAINER_HAS_FAILED, why->text);
 }
 
-static int end_program(struct node *n, struct err *e)
+static int end_program(struct node *n, bool has_failed, struct err *e)
 {
-    return monitor_end_trainer(n->monitor, GRACE_S, e);
+    return monitor_end_trainer(n->monitor, has_failed ? FAILED_GRACE_S : GRACE_S, e);
 }
 
 static void clear_program(struct node *n)

@@ -17,6 +17,8 @@ static bool is_whole(const struct monitor_request *r)
         return r->number > 0 && r->number % 4096 == 0;
     case MONITOR_DIAL:
         return r->seconds == 0 && r->number < ADDRESSES_MAX && r->is_probe <= 1 && r->tls <= MESH_TLS_OFF;
+    case MONITOR_TRAINER_RELEASE:
+        return r->seconds == 0 && r->number <= 1;
     case MONITOR_TRAINER_END:
         return r->seconds >= 0 && r->seconds <= 600 && r->number == 0;
     default:
