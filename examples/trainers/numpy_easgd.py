@@ -11,7 +11,8 @@ w = psgd.trainer.open({"x": np.array([0.1106])})
 np.random.seed(7 * w.info.node)
 while w.next():
     w.grad["x"][...] = np.random.rand()
-    w["x"][...] -= 0.9 * w.gradient(loss=0, samples=1, lr=0.9)["x"]
+    by = w.gradient(loss=0, samples=1, lr=0.9)
+    w["x"][0] = float(w["x"][0]) - 0.9 * float(by["x"][0])  # in float64, as the notebook
     print(f"{w['x'][0]:.6f}")
     w.stepped()
     if w.info.is_alone and w.steps_done == 5:

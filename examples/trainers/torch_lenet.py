@@ -13,7 +13,7 @@ import psgd.trainer
 
 options = argparse.ArgumentParser()
 options.add_argument("--data", type=Path, help="folder of train-images-idx3-ubyte, ..., which may end with .gz")
-options.add_argument("--lr", type=float, default=0.05)
+options.add_argument("--lr", type=float, default=0.02)
 args = options.parse_args()
 torch.manual_seed(1)
 

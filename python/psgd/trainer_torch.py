@@ -200,7 +200,8 @@ class TorchWorker(Worker):
                 own.sub_(statistics[self._n_trained :])
                 for s in self._statistics:
                     s.find(self.net).copy_(s.value)
-        self._on.copy(self._shared[0], self._on.values)
+        if self._link is not None:
+            self._on.copy(self._shared[0], self._on.values)
 
     def _buffers(self) -> Tensor:
         device = self._on.values.device

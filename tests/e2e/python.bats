@@ -154,7 +154,6 @@ only() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "
     limited python3 load.py
 }
 
-# The jobs at the top of the examples, alone and on agents.
 example() { # example NAME [ARGUMENT...]
     limited python3 "$ROOT/examples/trainers/$1.py" "${@:2}" 3>&-
 }
@@ -163,11 +162,25 @@ example() { # example NAME [ARGUMENT...]
     with_python numpy
     example platoon_style >said
     [[ "$(<said)" == "loss 0.0"* ]]
-    [ "$(example numpy_easgd)" = "$(printf '%s\n' -0.383335 -1.027005 -1.569492 -2.059886 -2.441176)" ]
+    [ "$(example numpy_easgd)" = "$(printf '%s\n' -0.383332 -1.027003 -1.569490 -2.059885 -2.441174)" ]
     example numpy_linear 2>said
     grep -qE 'alone, after 80 steps: loss 0\.0[0-9]*$' said
     example numpy_mlp --units 64 2>said
     grep -qE 'accuracy (1|0\.9[0-9]*)$' said
+}
+
+# bats test_tags=check
+@test "the notebook on EASGD in numpy prints its digits on two agents" {
+    local job node
+    with_python numpy
+    start_agents 2
+    job=$(sed -n 's/^ *job_submit \(--trainer .*numpy_easgd.py\)/\1/p' "$ROOT/examples/trainers/numpy_easgd.py")
+    cd "$ROOT"
+    # shellcheck disable=SC2086 # words
+    "$SUBMIT" -q $job --workers "$T/worker.json" -o "$T/easgd"
+    for node in '-0.383332 -0.918662 -1.390659 -1.803250 -2.163506' '0.041923 -0.743028 -1.146142 -1.829489 -2.676839'; do
+        grep -lqxF -e "$node" <(for log in "$T"/easgd/logs/worker-*.log; do grep -oE -e '-?[0-9]\.[0-9]{6}$' "$log" | xargs; done)
+    done
 }
 
 # bats test_tags=check

@@ -222,7 +222,7 @@ class ModulesOfTorch(InFolder):
         psgd.write_safetensors("m.safetensors", {n: t.numpy() + 1 for n, t in state.items()}, {"arch": json.dumps(arch)})
         loaded = psgd.load_model("m.safetensors", torch=True)
         missing, unexpected = net.load_state_dict(loaded, strict=False)
-        self.assertEqual((missing, unexpected), (["1.num_batches_tracked"], []))
+        self.assertEqual((missing, unexpected), ([], []))  # batch norm does without its integer
         self.assertTrue(torch.equal(net[1].running_var, torch.full((3,), 2.0)))
         with self.assertRaisesRegex(psgd.Invalid, "its module is that of a training program"):
             psgd.to_torch("m.safetensors")

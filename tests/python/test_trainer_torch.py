@@ -5,6 +5,11 @@ import unittest
 
 import scripted_psgd
 import torch
+
+try:
+    import torch._dynamo  # torch 2 imports it for its first optimizer: here once, and not in each program
+except ImportError:
+    pass
 from scripted_psgd import (
     DESCRIBES,
     EVALUATE,
