@@ -7,9 +7,9 @@
  * an exchange of gradients keeps them equal on all nodes, like the weights. A batch's statistics do not
  * depend on the running ones, so those of a late gradient are still correct after other updates.
  *
- * The model of a training program (model_spec.has_trainer) is here the same vectors and views, without layers:
- * the program computes it, so net_train() and net_forward() must not be called. net_init() leaves zeros, because
- * its weights are always those of a file. The weight of a new batch in its statistics is 1. */
+ * The model of a training program (model_spec.has_trainer) is here the same vectors and views, without
+ * layers: the program computes it, so net_train() and net_forward() must not be called. net_init() leaves
+ * zeros, because its weights are always those of a file. The weight of a new batch in its statistics is 1. */
 #ifndef PSGD_NET_H
 #define PSGD_NET_H
 

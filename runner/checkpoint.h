@@ -45,8 +45,8 @@ int checkpoint_can_write(const struct checkpoint *c, struct err *e);
 /* Replaces `path`. ERR_CODEC, ERR_INTERNAL: as exchange_save. */
 int checkpoint_write(const char *path, const struct checkpoint *c, struct err *e);
 
-/* Sets epoch, step, samples and program, and the contents of net, optimizer and exchange. ERR_CONFIG: the file is not
- * a checkpoint of this node, model, codec and settings, or is inconsistent; the contents are then
+/* Sets epoch, step, samples and program, and the contents of net, optimizer and exchange. ERR_CONFIG: the
+ * file is not a checkpoint of this node, model, codec and settings, or is inconsistent; the contents are then
  * undefined. */
 int checkpoint_restore(struct checkpoint *c, const struct tensor_file *f, const struct model_spec *m,
                        struct err *e);

@@ -118,7 +118,8 @@ extern atomic_bool node_interrupted;
 /* The plug-in that the node loads: on a server the codec for servers, if the job has one. */
 const char *node_codec_name(const struct node *n);
 
-/* Loads ../packages. On failure *reason is the reason code for the package concerned; NULL: e->code says it. */
+/* Loads ../packages. On failure *reason is the reason code for the package concerned; NULL: e->code says
+ * it. */
 int node_prepare(struct node *n, const char **reason, struct err *e);
 /* Parts of node_prepare. First the codec's object is copied into memory, and compiled here if need be; when
  * all files are open, the process enters the sandbox and reports its level; then the codec is loaded. */
@@ -144,8 +145,8 @@ enum { NODE_NOT_EVALUATED = 1 };
 struct node_work {
     node_does *compute; /* WORKER_COMPUTES */
     node_does *update;  /* WORKER_UPDATES */
-    /* The loss of the model that node_take_model has copied, on data that is not trained with, and its accuracy,
-     * NAN: none. Returns 0, NODE_NOT_EVALUATED, or a code. */
+    /* The loss of the model that node_take_model has copied, on data that is not trained with, and its
+     * accuracy, NAN: none. Returns 0, NODE_NOT_EVALUATED, or a code. */
     int (*evaluate)(void *owner, double *loss, double *accuracy, struct err *e);
 };
 /* A worker's part, with the rest that all workers have in common: waits, records, models, checkpoints. */
@@ -160,9 +161,9 @@ int node_receive(struct node *n, struct err *e);
  * node to read, and waits while exchange_must_wait. ERR_TIMEOUT: for too long. */
 int node_catch_up(struct node *n, struct err *e);
 /* A wait for a peer: reports to the peers and the agent which node this node waits for, and ends the job
- * after --round-timeout, with the node that holds it up as the reason (exchange/stall.h). Until the first round
- * of a job with a training program is closed, it is 10 minutes at least: a program's first step may load
- * libraries and compile. */
+ * after --round-timeout, with the node that holds it up as the reason (exchange/stall.h). Until the first
+ * round of a job with a training program is closed, it is 10 minutes at least: a program's first step may
+ * load libraries and compile. */
 struct node_wait {
     double deadline, report_at; /* clock_now */
 };

@@ -1,5 +1,5 @@
-/* train -- drives a worker (runner/core/worker.h) in real time: waits for its peers, writes records, models and
- * checkpoints. What computes is a struct node_work: psgd's network (train_net.c), or a user's program
+/* train -- drives a worker (runner/core/worker.h) in real time: waits for its peers, writes records, models
+ * and checkpoints. What computes is a struct node_work: psgd's network (train_net.c), or a user's program
  * (runner/trainer/). */
 #include <math.h>
 #include <stdio.h>

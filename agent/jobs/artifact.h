@@ -37,9 +37,10 @@ struct folder_use artifact_folder_use(const char *path, size_t most);
 uint64_t artifact_whole_lines(int fd, uint64_t bytes);
 
 /* Call when the job's node has ended, for `reason` ("": it has succeeded). Removes temporary files of a
- * killed process from the folder `run` in the job's folder, and those of its training program; after REASON_DISK_FULL it removes all files but
- * the artifacts, because no route serves the others. After another end these stay as long as the job, for the
- * codec's author. Returns how many files were removed for a full disk. */
+ * killed process from the folder `run` in the job's folder, and those of its training program; after
+ * REASON_DISK_FULL it removes all files but the artifacts, because no route serves the others. After another
+ * end these stay as long as the job, for the codec's author. Returns how many files were removed for a full
+ * disk. */
 size_t artifact_clean_run(const char *job_folder, const char *reason);
 
 #endif

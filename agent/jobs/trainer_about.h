@@ -1,7 +1,7 @@
-/* trainer_about -- what a training program finds on this machine: the versions of Python, numpy and torch, and
- * the GPUs. The interpreter of training programs (trainer_policy.h) tells it, in a process that is started
- * when a client asks: it takes 0.1 s, a second with GPUs, which an agent without training programs does not
- * spend. No library is loaded for its version. */
+/* trainer_about -- what a training program finds on this machine: the versions of Python, numpy and torch,
+ * and the GPUs. The interpreter of training programs (trainer_policy.h) tells it, in a process that is
+ * started when a client asks: it takes 0.1 s, a second with GPUs, which an agent without training programs
+ * does not spend. No library is loaded for its version. */
 #ifndef PSGD_TRAINER_ABOUT_H
 #define PSGD_TRAINER_ABOUT_H
 

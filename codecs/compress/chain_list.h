@@ -13,10 +13,10 @@
  *
  *     layer0=topk:ratio=0.01,ef=true|qsgd;layer2.dense.bias=none;*=fp16
  *
- * A name is that of a tensor, or its beginning up to a dot, or * for all others: "layer2" names all tensors of
- * layer 2, "encoder.layers.0" those of a module of PyTorch. The longest name that fits a tensor counts. A list
- * compresses each tensor separately, as per=layer does: a list with the same chain for each gives the same bytes
- * as CHAIN:per=layer. */
+ * A name is that of a tensor, or its beginning up to a dot, or * for all others: "layer2" names all tensors
+ * of layer 2, "encoder.layers.0" those of a module of PyTorch. The longest name that fits a tensor counts. A
+ * list compresses each tensor separately, as per=layer does: a list with the same chain for each gives the
+ * same bytes as CHAIN:per=layer. */
 #ifndef PSGD_COMPRESS_CHAIN_LIST_H
 #define PSGD_COMPRESS_CHAIN_LIST_H
 

@@ -250,8 +250,8 @@ static _Noreturn void kill_node(struct monitor_state *m)
     _exit(0);
 }
 
-/* The second thread. When the job process has closed its socket, it has no more to do, but it must not end: the
- * kernel would end the training program, which this thread has started. */
+/* The second thread. When the job process has closed its socket, it has no more to do, but it must not end:
+ * the kernel would end the training program, which this thread has started. */
 static void *answer_requests(void *arg)
 {
     struct monitor_state *m = arg;

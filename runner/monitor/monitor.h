@@ -29,7 +29,8 @@
  *
  * Time is CLOCK_MONOTONIC, which stops while the machine is suspended, as training does.
  *
- * Its private memory is what it has written since the fork: about 200 KiB, and 50 KiB for a training program. */
+ * Its private memory is what it has written since the fork: about 200 KiB, and 50 KiB for a training
+ * program. */
 #ifndef PSGD_MONITOR_H
 #define PSGD_MONITOR_H
 
@@ -70,22 +71,22 @@ int monitor_watch(struct monitor *m, bool is_executor, const char *name, double 
 
 /* Starts the job's training program, ../packages/trainer.safetensors; once, before the codec is loaded. *fd:
  * psgd's end of the socket of trainer_wire.h. *memory_fd: a file of `memory_bytes`, whole pages of zeros, in
- * memory, sealed against other sizes and further seals; it counts as the node's memory. The caller closes both.
- * From now on the end of the program ends the node, with the reason TrainerFailed: the monitor reports that
- * itself, and sends SIGTERM, unless this process asks soon why the program has ended. ERR_TRAINER: the package
- * is not valid, or the program cannot be run. ERR_NOMEM, ERR_NOSPACE, ERR_IO, ERR_LOST. */
+ * memory, sealed against other sizes and further seals; it counts as the node's memory. The caller closes
+ * both. From now on the end of the program ends the node, with the reason TrainerFailed: the monitor reports
+ * that itself, and sends SIGTERM, unless this process asks soon why the program has ended. ERR_TRAINER: the
+ * package is not valid, or the program cannot be run. ERR_NOMEM, ERR_NOSPACE, ERR_IO, ERR_LOST. */
 int monitor_start_trainer(struct monitor *m, uint64_t memory_bytes, int *fd, int *memory_fd, struct err *e);
-/* After the end of file of its socket: ERR_TRAINER, with a message that says how the program has ended, and the
- * last line of its stderr, or that it still runs. This process then reports the node's end, within 5 s. Waits
- * for a second at most. ERR_LOST. */
+/* After the end of file of its socket: ERR_TRAINER, with a message that says how the program has ended, and
+ * the last line of its stderr, or that it still runs. This process then reports the node's end, within 5 s.
+ * Waits for a second at most. ERR_LOST. */
 int monitor_explain_trainer(struct monitor *m, struct err *e);
-/* Call it before STOP is sent, and after FAILED has been received: from now on the program may end. If it ends
- * with a status other than 0, that is a warning, unless the node has failed. */
+/* Call it before STOP is sent, and after FAILED has been received: from now on the program may end. If it
+ * ends with a status other than 0, that is a warning, unless the node has failed. */
 int monitor_release_trainer(struct monitor *m, bool has_failed, struct err *e);
-/* After its socket is closed: waits until the program has ended, with all processes that it has started. After
- * grace_s they get SIGTERM, after as long again SIGKILL; at most 600 s each. Call it before a success is
- * reported, and after a failure is: the agent kills a node 5 s after its last line. A program that has not ended
- * when this process does is killed at once. No effect without a program. */
+/* After its socket is closed: waits until the program has ended, with all processes that it has started.
+ * After grace_s they get SIGTERM, after as long again SIGKILL; at most 600 s each. Call it before a success
+ * is reported, and after a failure is: the agent kills a node 5 s after its last line. A program that has not
+ * ended when this process does is killed at once. No effect without a program. */
 int monitor_end_trainer(struct monitor *m, double grace_s, struct err *e);
 
 /* After the end of file of `orders_fd`: finds out whether the agent or the monitor has ended. ERR_LOST, with

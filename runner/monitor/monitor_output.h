@@ -1,6 +1,6 @@
-/* monitor_output -- what the training program writes to stdout and stderr: it is copied to the node's log, and
- * its last words become the job's message. The program may write without end, so the log gets the beginning
- * and, when the program has ended, the last part. No call waits for the program. */
+/* monitor_output -- what the training program writes to stdout and stderr: it is copied to the node's log,
+ * and its last words become the job's message. The program may write without end, so the log gets the
+ * beginning and, when the program has ended, the last part. No call waits for the program. */
 #ifndef PSGD_MONITOR_OUTPUT_H
 #define PSGD_MONITOR_OUTPUT_H
 
@@ -25,8 +25,8 @@ struct monitor_output {
     char kept[OUTPUT_LAST]; /* a ring: byte k after the first part is at k modulo its size */
 
     /* Lines of stderr: the present one, so far; the last one that is not blank; and the one with which the
-     * last traceback of Python ends, which names the exception. Text may follow it, of an exception of several
-     * lines. */
+     * last traceback of Python ends, which names the exception. Text may follow it, of an exception of
+     * several lines. */
     char line[OUTPUT_LINE], last[OUTPUT_LINE], raised[OUTPUT_LINE];
     size_t n_line;
     bool is_in_traceback;

@@ -37,7 +37,8 @@ struct monitor_peer {
     bool has_answered;         /* the job process has received a connection to it */
 };
 
-/* The job's training program. The second thread starts it, and the first is concerned with it from then on. */
+/* The job's training program. The second thread starts it, and the first is concerned with it from then
+ * on. */
 struct monitor_trainer {
     char name[TENSOR_NAME]; /* of its main file */
     struct child child;
@@ -129,8 +130,8 @@ int monitor_make_memory(struct monitor_state *m, uint64_t bytes);
  * killed: its end is reported. */
 bool monitor_check_memory(struct monitor_state *m, double now);
 
-/* monitor_trainer: starts the job's training program; for the second thread, which must not end as long as the
- * program runs. Releases the lock meanwhile. Returns psgd's end of its socket, or ERR_TRAINER, ERR_NOMEM,
+/* monitor_trainer: starts the job's training program; for the second thread, which must not end as long as
+ * the program runs. Releases the lock meanwhile. Returns psgd's end of its socket, or ERR_TRAINER, ERR_NOMEM,
  * ERR_NOSPACE. */
 int monitor_trainer_start(struct monitor_state *m, struct err *e);
 /* The job process's other requests. The first and the last wait, and release the lock meanwhile. */

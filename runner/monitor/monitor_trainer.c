@@ -7,9 +7,9 @@
  *
  * The job process cannot open it in its sandbox. The agent removes it with the job.
  *
- * The program has a process group of its own, so that the agent's signals to the node do not reach it. It ends
- * with the monitor (PR_SET_PDEATHSIG). Processes that it has started become the monitor's children when it ends
- * (PR_SET_CHILD_SUBREAPER), and are killed then, whatever their group or session. */
+ * The program has a process group of its own, so that the agent's signals to the node do not reach it. It
+ * ends with the monitor (PR_SET_PDEATHSIG). Processes that it has started become the monitor's children when
+ * it ends (PR_SET_CHILD_SUBREAPER), and are killed then, whatever their group or session. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -43,8 +43,8 @@ static const char package_path[] = "../packages/" TRAINER_PACKAGE_NAME,
                   settings_path[] = "../packages/settings.json", folder_path[] = "../trainer",
                   program_path[] = "../trainer/program", temporary_path[] = "../trainer/tmp";
 
-/* A job process that waits for the program sees the end of its socket at once, asks, and reports the program's
- * end in its own order. One that waits for something else, or is in a codec's call, does not. */
+/* A job process that waits for the program sees the end of its socket at once, asks, and reports the
+ * program's end in its own order. One that waits for something else, or is in a codec's call, does not. */
 static const double UNASKED_S = 0.3, ASKED_S = 5;
 static const double EXPLAIN_S = 1; /* in which a program ends that has closed its socket */
 
@@ -71,8 +71,8 @@ static void restore_signals(void)
 }
 
 /* The agent's limits of private memory and of the size of a file (agent/jobs/supervise.c) are for codecs: a
- * training program may reserve any amount of memory, and writes files of its own. Its hard limits are those of
- * the agent's own process. The limits of processor time, which counts for each process, and of descriptors
+ * training program may reserve any amount of memory, and writes files of its own. Its hard limits are those
+ * of the agent's own process. The limits of processor time, which counts for each process, and of descriptors
  * remain. Those of threads, locked memory and message queues are set in the job process only
  * (runner/sandbox/sandbox.c). */
 static bool lift_limits(void)
@@ -90,8 +90,8 @@ static bool lift_limits(void)
     return true;
 }
 
-/* OPENBLAS_NUM_THREADS is 1 for the runner, whose sandbox must come before its threads. Libraries keep files in
- * the user's home, which a confined program cannot open. */
+/* OPENBLAS_NUM_THREADS is 1 for the runner, whose sandbox must come before its threads. Libraries keep files
+ * in the user's home, which a confined program cannot open. */
 static bool set_environment(const struct program_setup *s)
 {
     char n[16];
@@ -138,8 +138,8 @@ static int share_of_processors(int n_workers)
     return n_workers > 1 && n < 1 ? 1 : n;
 }
 
-/* Processes of Python's multiprocessing, as PyTorch's loaders of data are, listen at Unix sockets below $TMPDIR,
- * whose addresses have little room. */
+/* Processes of Python's multiprocessing, as PyTorch's loaders of data are, listen at Unix sockets below
+ * $TMPDIR, whose addresses have little room. */
 static bool has_room_for_sockets(const char *folder)
 {
     static const char socket_name[] = "/pymp-xxxxxxxx/listener-xxxxxxxx";

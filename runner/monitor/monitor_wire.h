@@ -20,8 +20,8 @@ enum monitor_ask {
     MONITOR_MEMORY,    /* -> descriptor: `number` bytes of memory, whole pages */
     MONITOR_TRAINER,   /* -> descriptor: psgd's end of the socket (shared/trainer/trainer_wire.h) of the job's
                         * training program, which is started; once. text: why it is not */
-    MONITOR_TRAINER_EXPLAIN, /* -> text: why the program has ended; that it has not, if it has not in a moment */
-    MONITOR_TRAINER_RELEASE, /* the program may end from now on; `number` is 1 if the node has failed, else 0 */
+    MONITOR_TRAINER_EXPLAIN, /* -> text: why the program has ended, or that it still runs */
+    MONITOR_TRAINER_RELEASE, /* the program may end now; `number`: 1 if the node has failed */
     MONITOR_TRAINER_END, /* ends the program, and replies then: SIGTERM after `seconds`, SIGKILL after as long
                           * again */
     N_MONITOR_ASKS

@@ -8,7 +8,8 @@
  *   2. own user    root only: own user and group id, no groups, no capabilities; the run folder still belongs
  *                  to root, sticky, with the new group, so that the codec cannot replace files that the
  *                  runner opened before
- *   3. limits      of threads; those of memory, file size, descriptors and processor time, which the agent has
+ *   3. limits      of threads; those of memory, file size, descriptors and processor time, which the agent
+ *   has
  *                  set, become hard ones
  *   4. dumpable 0  no debugger, and no /proc/PID/mem of another process of the same user
  *   5. landlock.c  opens, creates and removes files in the run folder only; no folders, links, sockets, FIFOs
@@ -51,15 +52,15 @@ void sandbox_print(const struct sandbox *s);
  * privileged calls, and their user is the job's where root runs the agent. Returns 0, or -1 and errno. */
 int sandbox_compiler(void *arg);
 
-/* What a training program at level `files` (shared/trainer/trainer_isolation.h) may open, besides the system's
- * folders and devices of GPUs. Paths; NULL or "": none. One that does not exist is left out. */
+/* What a training program at level `files` (shared/trainer/trainer_isolation.h) may open, besides the
+ * system's folders and devices of GPUs. Paths; NULL or "": none. One that does not exist is left out. */
 struct trainer_places {
     const char *own;          /* where it may make, run and remove files */
     const char *prefixes[2];  /* of the interpreter's installation and environment: their bin, lib, ... */
     const char *read_only[2]; /* folders that it may read */
 };
-/* Between fork and exec of the program: confines this process and all that it starts, without capabilities where
- * root runs the agent. Returns 0, or -1 and errno, also if this kernel has no Landlock. */
+/* Between fork and exec of the program: confines this process and all that it starts, without capabilities
+ * where root runs the agent. Returns 0, or -1 and errno, also if this kernel has no Landlock. */
 int sandbox_trainer(const struct trainer_places *p);
 
 /* How many threads a node may have. Where it has a user of its own the kernel enforces that (RLIMIT_NPROC

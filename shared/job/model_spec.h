@@ -18,8 +18,8 @@
  * Metrics in addition to loss and accuracy, which always exist: top2, top3, ..., top10, mse, rmse,
  * confusion; auc and eer for two classes. A model must have parameters.
  *
- * The model of a training program (shared/trainer/) is known by its tensors alone, because the program computes
- * it; the document has them with the names and in the order of the program:
+ * The model of a training program (shared/trainer/) is known by its tensors alone, because the program
+ * computes it; the document has them with the names and in the order of the program:
  *
  *     {"version": 1, "name": "train.py", "trainer": true,
  *      "tensors": [{"name": "head.weight", "shape": [10, 512]}, {"name": "scale", "shape": []},
@@ -85,8 +85,9 @@ struct model_spec {
     struct layer_spec layers[MODEL_LAYERS_MAX];
     enum loss_kind loss;
     bool metrics[N_METRIC_KINDS]; /* requested */
-    /* (n_tensors), owned, in the model's order: layer by layer, or that of the program. Their offsets are in this
-     * order, those of the running statistics behind all others, unless placement_lay_out() changes it. */
+    /* (n_tensors), owned, in the model's order: layer by layer, or that of the program. Their offsets are in
+     * this order, those of the running statistics behind all others, unless placement_lay_out() changes
+     * it. */
     struct model_tensor *tensors;
     int n_tensors;
     size_t n_trained, n_params; /* values that the optimizer trains; these and the running statistics */

@@ -10,8 +10,8 @@
 
 #include "shared/base/err.h"
 
-/* A name is that of a tensor of a model, with "model/" before it in a checkpoint, which besides the 4096 tensors
- * of a model (shared/job/model_spec.h) has vectors of the optimizer and the codec. */
+/* A name is that of a tensor of a model, with "model/" before it in a checkpoint, which besides the 4096
+ * tensors of a model (shared/job/model_spec.h) has vectors of the optimizer and the codec. */
 enum { TENSOR_DIMS = 8, TENSOR_NAME = 136, TENSOR_SHAPE_TEXT = 192, TENSOR_FILE_MAX_TENSORS = 8192 };
 
 enum tensor_type {
@@ -47,8 +47,8 @@ int tensor_file_write_unsynced(const char *path, const struct tensor_view *t, si
 
 /* Checks that this process may write a file with this much data, and a header of at most 2 MiB and the two
  * texts of its metadata that may be longer: a model's document, and a preprocessing record or NULL. Call it
- * before the work whose result the file has. ERR_CONFIG: the limit on file sizes (RLIMIT_FSIZE) is lower; `what`
- * names the file. */
+ * before the work whose result the file has. ERR_CONFIG: the limit on file sizes (RLIMIT_FSIZE) is lower;
+ * `what` names the file. */
 int tensor_file_fits(const char *what, uint64_t data_bytes, const char *arch, const char *preprocessing,
                      struct err *e);
 

@@ -1,6 +1,6 @@
-/* trainer_command -- how a training program is started: the command, and its environment. The file that is run
- * is in the folder of the unpacked package (trainer_package.h), which becomes its working directory, so that
- * it finds its other files. */
+/* trainer_command -- how a training program is started: the command, and its environment. The file that is
+ * run is in the folder of the unpacked package (trainer_package.h), which becomes its working directory, so
+ * that it finds its other files. */
 #ifndef PSGD_TRAINER_COMMAND_H
 #define PSGD_TRAINER_COMMAND_H
 

@@ -1,5 +1,6 @@
-/* trainer_isolation -- how a training program is confined on the machine of an agent. These are not the levels of
- * a codec (shared/plugin/isolation.h): the program needs processes, sockets and devices, which no codec has. */
+/* trainer_isolation -- how a training program is confined on the machine of an agent. These are not the
+ * levels of a codec (shared/plugin/isolation.h): the program needs processes, sockets and devices, which no
+ * codec has. */
 #ifndef PSGD_TRAINER_ISOLATION_H
 #define PSGD_TRAINER_ISOLATION_H
 

@@ -146,7 +146,8 @@ static int take_record(struct trainer_link *l, struct trainer_record *r, int *fd
     ssize_t n = fd_pass_receive(l->cfg.fd, r, sizeof *r, fd, MSG_DONTWAIT);
     int rc;
 
-    /* Linux reports once that the other side has ended without reading all; what it has sent is still there. */
+    /* Linux reports once that the other side has ended without reading all; what it has sent is still
+     * there. */
     if (n < 0 && errno == ECONNRESET)
         n = fd_pass_receive(l->cfg.fd, r, sizeof *r, fd, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))

@@ -1,6 +1,6 @@
 /* trainer_link -- psgd's end of the records that it exchanges with a training program (trainer_wire.h), over
- * one socket: for a node's runner, for the simulator, and for job_submit before it ships the program. It knows
- * neither vectors nor the job. In this order:
+ * one socket: for a node's runner, for the simulator, and for job_submit before it ships the program. It
+ * knows neither vectors nor the job. In this order:
  *
  *   trainer_link_take_tensors   the program's tensors; compare them, then trainer_link_refuse or
  *   trainer_link_accept         passes the memory, and waits for VALUES: the values are where they belong

@@ -1,7 +1,7 @@
-/* trainer_package -- a user's training program as it is shipped: one safetensors file with a tensor U8 for each
- * of the program's files, whose name is the file's path below the program's folder. Metadata: "main", the file
- * that is run; "python", "1" if the interpreter runs it, else "0"; "executables", the files with the permission
- * to be executed, each followed by a line feed. */
+/* trainer_package -- a user's training program as it is shipped: one safetensors file with a tensor U8 for
+ * each of the program's files, whose name is the file's path below the program's folder. Metadata: "main",
+ * the file that is run; "python", "1" if the interpreter runs it, else "0"; "executables", the files with the
+ * permission to be executed, each followed by a line feed. */
 #ifndef PSGD_TRAINER_PACKAGE_H
 #define PSGD_TRAINER_PACKAGE_H
 

@@ -1,6 +1,6 @@
-/* trainer_shard -- a worker's part of the rows of a training program's data, by the job's --partition: the same
- * rules and the same seed as for psgd's own data sets (shared/job/partition.h), with a block of one column for
- * each worker. */
+/* trainer_shard -- a worker's part of the rows of a training program's data, by the job's --partition: the
+ * same rules and the same seed as for psgd's own data sets (shared/job/partition.h), with a block of one
+ * column for each worker. */
 #ifndef PSGD_TRAINER_SHARD_H
 #define PSGD_TRAINER_SHARD_H
 

@@ -51,8 +51,8 @@ struct task_agent {
 };
 
 /* Deletes the jobs of earlier launches of this task, starts the agent and waits until it answers.
- * `token_file`: of the token that all tasks share, or NULL. `runs_trainers`: the agent runs training programs,
- * which it otherwise does at a loopback address only. ERR_UNREACHABLE: the agent does not start;
+ * `token_file`: of the token that all tasks share, or NULL. `runs_trainers`: the agent runs training
+ * programs, which it otherwise does at a loopback address only. ERR_UNREACHABLE: the agent does not start;
  * ERR_CONFLICT: an agent already answers at that address. */
 int task_agent_start(struct task_agent *a, const struct listed_agent *at, const char *token_file,
                      bool runs_trainers, struct err *e);

@@ -40,8 +40,8 @@ int options_take_texts(struct options *o, unsigned verb, const json_t *texts, st
 /* Takes those of the job in `folder`, except the ones that are `given` (by index in the table) and may
  * differ. o->document: its run.json. */
 int options_take_earlier(struct options *o, const bool *given, const char *folder, struct err *e);
-/* If the command line has no operands, takes the arguments of the executor, or of the training program, of the
- * job whose run.json is `doc`, into which they point; and the digest of that program. */
+/* If the command line has no operands, takes the arguments of the executor, or of the training program, of
+ * the job whose run.json is `doc`, into which they point; and the digest of that program. */
 void options_take_arguments(struct options *o, const json_t *doc);
 /* Takes those of the run.json `doc`, in `folder`, to repeat the job; arguments and errors as for
  * options_take_document(). */

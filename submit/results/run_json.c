@@ -147,8 +147,8 @@ static const char about[] =
     "Results of one psgd job. run.json describes the job, its nodes and how it ended, and lists every "
     "file.\n\n";
 
-/* Commands that work in a copy of the folder too, where the user has no such job. psgd computes outputs of its
- * own networks only. */
+/* Commands that work in a copy of the folder too, where the user has no such job. psgd computes outputs of
+ * its own networks only. */
 static const struct {
     const char *line;
     bool needs_network;

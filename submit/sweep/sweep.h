@@ -46,7 +46,8 @@ int sweep_check(const struct sweep *s, sweep_check_job *check, struct err *e);
 /* True if a file that the run used has changed since; `file`: the first such file. `run` is the run's
  * run.json. Codecs, model and initial weights are compared by their checksums. The data set, the files of a
  * training program, and `config`, the file of --config ("": none), have no checksum in run.json: they have
- * changed if they were written after the run began. A missing file has not changed: no run could replace the results. */
+ * changed if they were written after the run began. A missing file has not changed: no run could replace the
+ * results. */
 bool sweep_inputs_changed(char file[PATH_MAX], const json_t *run, const char *config);
 /* Removes the results of a run that has succeeded if a file that it used has changed. */
 int sweep_drop_stale(const struct sweep *s, size_t combination, size_t repeat, struct err *e);

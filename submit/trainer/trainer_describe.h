@@ -1,7 +1,7 @@
-/* trainer_describe -- starts a training program on this machine, before it is sent anywhere, and asks it for its
- * tensors, their values and the number of its batches; it is then ended before its first step. So a program
- * that fails, fails at once and with its own last lines, all nodes start from the same values, and servers need
- * no program. */
+/* trainer_describe -- starts a training program on this machine, before it is sent anywhere, and asks it for
+ * its tensors, their values and the number of its batches; it is then ended before its first step. So a
+ * program that fails, fails at once and with its own last lines, all nodes start from the same values, and
+ * servers need no program. */
 #ifndef PSGD_SUBMIT_TRAINER_DESCRIBE_H
 #define PSGD_SUBMIT_TRAINER_DESCRIBE_H
 
@@ -29,8 +29,8 @@ struct trainer_description {
     uint64_t n_batches;     /* of an epoch; 0: the program has not said */
 };
 
-/* ERR_TRAINER: the program cannot be started, fails, ends without psgd's calls, or breaks their rules; its last
- * lines are printed. ERR_TIMEOUT, ERR_CANCELLED; ERR_NOMEM. *out is empty then. */
+/* ERR_TRAINER: the program cannot be started, fails, ends without psgd's calls, or breaks their rules; its
+ * last lines are printed. ERR_TIMEOUT, ERR_CANCELLED; ERR_NOMEM. *out is empty then. */
 int trainer_describe(struct trainer_description *out, const struct describe_how *how, struct err *e);
 void trainer_description_clear(struct trainer_description *d);
 

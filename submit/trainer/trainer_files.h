@@ -18,9 +18,9 @@ struct trainer_files {
     struct trainer_main main;   /* what is run */
 };
 
-/* `path`: --trainer; `main`: --main, a file in the folder, or "". ERR_NOT_FOUND; ERR_CONFIG: a link, a device,
- * a name that is not UTF-8 or too long, too many files or bytes, or a main file that is neither Python's nor
- * executable; ERR_USAGE: --main with a file. *out is empty then. */
+/* `path`: --trainer; `main`: --main, a file in the folder, or "". ERR_NOT_FOUND; ERR_CONFIG: a link, a
+ * device, a name that is not UTF-8 or too long, too many files or bytes, or a main file that is neither
+ * Python's nor executable; ERR_USAGE: --main with a file. *out is empty then. */
 int trainer_files_read(struct trainer_files *out, const char *path, const char *main, struct err *e);
 void trainer_files_clear(struct trainer_files *f);
 

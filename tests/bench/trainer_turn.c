@@ -1,6 +1,6 @@
-/* trainer_turn N_PARAMS N_STEPS [used] -- a training program that only takes its turns, for tests/bench/trainer;
- * used: and writes its gradient and updates its parameters, as a real one. The median length of a turn, from
- * GO to GO, in microseconds, is the metric turn_us; alone it is printed. */
+/* trainer_turn N_PARAMS N_STEPS [used] -- a training program that only takes its turns, for
+ * tests/bench/trainer; used: and writes its gradient and updates its parameters, as a real one. The median
+ * length of a turn, from GO to GO, in microseconds, is the metric turn_us; alone it is printed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Any text as a model. If it is accepted and small, the net made from it has as many parameters, which its
- * tensors tile without a gap under names that all differ, and the initial weights of layers give a loss that is
- * not NaN. */
+ * tensors tile without a gap under names that all differ, and the initial weights of layers give a loss that
+ * is not NaN. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

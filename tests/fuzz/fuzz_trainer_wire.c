@@ -1,6 +1,6 @@
-/* Any packets of a training program: each is refused, or taken as a record that psgd's end allows there. Of the
- * input, a byte says how the next packet is made: whether its version and sequence are right, its length, and
- * whether a descriptor comes with it. */
+/* Any packets of a training program: each is refused, or taken as a record that psgd's end allows there. Of
+ * the input, a byte says how the next packet is made: whether its version and sequence are right, its length,
+ * and whether a descriptor comes with it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

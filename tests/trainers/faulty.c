@@ -34,7 +34,8 @@ static void print_without_end(void)
         fprintf(stderr, "%1023d\n", i);
 }
 
-/* Two processes that outlive their parents, one of them in a session of its own. Their numbers are in the log. */
+/* Two processes that outlive their parents, one of them in a session of its own. Their numbers are in the
+ * log. */
 static void leave_processes(void)
 {
     int ready[2];

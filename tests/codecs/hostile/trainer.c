@@ -1,5 +1,5 @@
-/* Acts on the training program of a job: its files, its process, and the memory that it shares with its node. In
- * a job without one, there is only that of another job. */
+/* Acts on the training program of a job: its files, its process, and the memory that it shares with its node.
+ * In a job without one, there is only that of another job. */
 #include <sys/mman.h>
 
 #include "acts.h"

@@ -320,8 +320,8 @@ TEST(a_flood_of_output_neither_blocks_the_program_nor_fills_the_log)
     node_run_clear(&t);
 }
 
-/* Starts processes that ignore SIGTERM, of which some are in a session of their own, and writes their numbers to
- * the node's log, its own last. */
+/* Starts processes that ignore SIGTERM, of which some are in a session of their own, and writes their numbers
+ * to the node's log, its own last. */
 #define NUMBERED(pid) "echo process " pid " >&2; : >" pid ".started; "
 #define WITH_OTHERS                                                                                          \
     "#!/bin/sh\n"                                                                                            \
