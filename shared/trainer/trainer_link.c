@@ -34,16 +34,16 @@ static const struct {
 } kinds[] = {
     [TRAINER_OPEN] = {"OPEN", .n_max = TRAINER_TENSORS_MAX},
     [TRAINER_TENSOR] = {"TENSOR", .flags = TRAINER_STATISTIC, .has_text = true},
-    [TRAINER_VALUES] = {"VALUES"},
+    [TRAINER_VALUES] = {.name = "VALUES"},
     [TRAINER_SHARD] = {"SHARD", .flags = TRAINER_HAS_LABELS, .n_max = UINT32_MAX},
     [TRAINER_READY] = {"READY", .n_max = INT32_MAX},
     [TRAINER_GRADIENT] = {"GRADIENT", .n_max = UINT32_MAX},
     [TRAINER_UPDATED] = {"UPDATED", .n_max = UINT32_MAX},
     [TRAINER_EVALUATED] = {"EVALUATED", .n_max = UINT64_MAX},
     [TRAINER_METRIC] = {"METRIC", .n_max = UINT64_MAX, .has_text = true},
-    [TRAINER_SAVED] = {"SAVED"},
-    [TRAINER_RESTORED] = {"RESTORED"},
-    [TRAINER_FINISHED] = {"FINISHED"},
+    [TRAINER_SAVED] = {.name = "SAVED"},
+    [TRAINER_RESTORED] = {.name = "RESTORED"},
+    [TRAINER_FINISHED] = {.name = "FINISHED"},
     [TRAINER_FAILED] = {"FAILED", .has_text = true},
 };
 
