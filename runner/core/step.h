@@ -52,6 +52,7 @@ struct step_config { /* all pointers are borrowed until step_close */
 struct step_result {
     size_t n;              /* samples; 0: the worker contributes nothing, and the rest is not used */
     double loss, accuracy; /* accuracy NAN: none */
+    bool is_finished;      /* the worker has no more data: n is 0 from now on */
 };
 
 struct step {

@@ -191,8 +191,11 @@ void combining_put(struct channel *ch, struct wire_out *out, bool is_weighted)
 
     if (is_weighted)
         wire_put_f32(out, b->weight);
-    if (b->weight == 0)
+    if (b->weight == 0) {
+        if (ch->x->cfg.has_trainer)
+            wire_put_f32(out, ch->x->is_finished);
         return;
+    }
     wire_put_f32s(out, b->numbers, (size_t)b->rule->n_numbers);
     for (int k = 0; k < b->n_vectors; k++)
         compressing_put(ch, out, b->vectors[k], ch->n_params);
@@ -209,6 +212,7 @@ bool combining_get(struct combining_contribution *to, struct channel *ch, struct
     const struct combining *b = &ch->combining;
 
     to->weight = is_weighted ? wire_get_f32(in) : 1;
+    to->is_finished = to->weight == 0 && ch->x->cfg.has_trainer && wire_get_f32(in) == 1;
     if (to->weight == 0)
         return wire_ok(in) && combining_may_be_empty(ch);
     to->numbers = wire_get_f32s(in, (size_t)b->rule->n_numbers);
@@ -441,6 +445,7 @@ int combining_take(struct channel *ch, int node, struct wire_in *in)
         return channel_fail(ch, "node %d sent a malformed contribution", node);
     if (to.weight > 0 && ch->compressing.copies.left)
         to.vectors[0] = compressing_whole(ch, node, to.vectors[0]);
+    ch->combining.n_finished = to.is_finished + (ch->run.n_merged > 0 ? ch->combining.n_finished : 0);
     return merge_contribution(ch, node, &to);
 }
 
@@ -524,6 +529,12 @@ int combining_finish(struct channel *ch)
     return rc == CODEC_GO && !is_server(ch)
                ? combining_apply(ch, (const float *const *)b->merged, b->merged_numbers)
                : rc;
+}
+
+void combining_check_finished(struct channel *ch)
+{
+    if (ch->codec.is_sync && ch->combining.n_finished == ch->codec.n_workers)
+        exchange_end_finished(ch->x);
 }
 
 int combining_on_gradient(struct channel *ch)

@@ -59,7 +59,8 @@ struct combining {
     float *merged[CODEC_VECTORS_MAX];
     float merged_numbers[CODEC_NUMBERS_MAX];
     float merged_weight;
-    bool is_empty; /* on a server: the last round had no contribution */
+    bool is_empty;  /* on a server: the last round had no contribution */
+    int n_finished; /* workers that have said in this round that they are finished */
     /* For an aggregate other than the mean (shared/job/aggregate.h): all contributions, not merged. */
     struct aggregate aggregate;
     float *all;         /* (n_most, n_vectors, n_params) */
@@ -73,8 +74,9 @@ struct combining {
     bool is_under_way;
     int turn; /* 0 or 1: of the last exchange, which alternates between two results */
     int at;   /* the vector that is being combined; -1: the numbers */
-    float tail[CODEC_NUMBERS_MAX + 1];     /* weight times the numbers, and the weight */
-    float tails[2][CODEC_NUMBERS_MAX + 1]; /* by turn: the sums of all workers' tails */
+    /* Weight times the numbers, the weight, and with a training program 1 if the worker is finished. */
+    float tail[CODEC_NUMBERS_MAX + 2];
+    float tails[2][CODEC_NUMBERS_MAX + 2]; /* by turn: the sums of all workers' tails */
     float *results[2][CODEC_VECTORS_MAX];  /* by turn: combinations */
     /* Combinations that are one exchange late. */
     struct {
@@ -117,7 +119,8 @@ void combining_put(struct channel *ch, struct wire_out *out, bool is_weighted);
 bool combining_may_be_empty(const struct channel *ch); /* may all weights be 0? */
 struct combining_contribution {
     const float *vectors[CODEC_VECTORS_MAX], *numbers;
-    float weight; /* 0: without vectors and numbers */
+    float weight;     /* 0: without vectors and numbers */
+    bool is_finished; /* with weight 0: the worker has no more data; of a server: all workers have none */
 };
 bool combining_get(struct combining_contribution *to, struct channel *ch, struct wire_in *in,
                    bool is_weighted);
@@ -135,6 +138,8 @@ void combining_measure(struct channel *ch, int vector);
  * completes the combination, and on a worker applies it. Returns a code, CODEC_GO, or CODEC_WAIT: no
  * contribution has arrived, and nothing is applied. */
 int combining_finish(struct channel *ch);
+/* After the last merge: ends a synchronous job if all workers are finished. */
+void combining_check_finished(struct channel *ch);
 /* Passes the combination to the rule: on a server in asgd, or on a worker, whose parameters it moves. */
 int combining_apply(struct channel *ch, const float *const *vectors, const float *numbers);
 int combining_adopt(struct channel *ch); /* on a worker: the server's apply has changed c->global */

@@ -230,6 +230,21 @@ void exchange_set_loss(struct exchange *x, double loss)
         x->channels[i].run.loss = (float)loss;
 }
 
+void exchange_set_finished(struct exchange *x)
+{
+    x->is_finished = true;
+}
+
+void exchange_end_finished(struct exchange *x)
+{
+    const struct channel *ch = &x->channels[0];
+    bool is_before_update = ch->combining.rule->when == CODEC_EACH_STEP;
+
+    x->is_finished = true;
+    if (x->stop_vote.stop.reason == STOP_NONE)
+        x->stop_vote.stop = (struct stop){STOP_FINISHED, ch->run.step + is_before_update, NAN, NAN};
+}
+
 void exchange_updated(struct exchange *x, double lr)
 {
     for (int i = 0; i < x->n_channels; i++) {

@@ -27,6 +27,7 @@ struct exchange {
     struct stop_vote stop_vote;
     struct feed feed;
     int n_left, n_lost; /* of the workers; a lost one counts as left, too */
+    bool is_finished;   /* exchange_set_finished(); on a server: all workers are */
     bool sends_norm;    /* whole_sends_norm() */
     double grad_norm;   /* on a worker, if it sends it */
     struct exchange_totals totals;
@@ -88,5 +89,7 @@ int exchange_lose(struct exchange *x, int node, const char *why);
 /* `rc` is what a channel's callback, or its round, returned for an event: CODEC_GO ends the channel's wait,
  * unless its round is still under way. Returns rc. */
 int exchange_end_wait(struct channel *ch, int rc);
+/* In the present exchange all workers have said that they are finished: it is the job's last. */
+void exchange_end_finished(struct exchange *x);
 
 #endif

@@ -26,6 +26,9 @@ bool exchange_takes_part(const struct exchange *x);
 int exchange_on_block(struct exchange *x, int block, struct err *e);
 /* Before on_grad: the mean loss of these samples. */
 void exchange_set_loss(struct exchange *x, double loss);
+/* Before on_grad, of a training program: this worker has no more data, and passes 0 samples from now on. A
+ * synchronous job of a rule that combines contributions of all workers ends when all have none. */
+void exchange_set_finished(struct exchange *x);
 int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e);
 
 /* Does the rule exchange gradients, by which the optimizer updates? */

@@ -328,6 +328,7 @@ static int compute_step(void *owner, const struct worker_request *request, struc
         p->lr = a.lr;
     if (part && !p->is_finished)
         result = (struct step_result){.n = (size_t)a.n, .loss = a.loss, .accuracy = a.accuracy};
+    result.is_finished = p->is_finished;
     if (is_read && p->has_updated && result.n > 0)
         return err_set(e, ERR_TRAINER,
                        "%s has updated without passing on its gradient, which codec %s combines or changes",

@@ -13,6 +13,7 @@ static const struct {
     [STOP_TARGET_ACCURACY] = {"target_accuracy", "its accuracy ended the training"},
     [STOP_PATIENCE] = {"patience", "evaluations without improvement ended the training"},
     [STOP_CODEC] = {"codec", "its codec ended the training"},
+    [STOP_FINISHED] = {"finished", "its training programs have no more data"},
 };
 
 const char *stop_what(enum stop_reason reason)

@@ -7,13 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STOP_CHOICES "none|max_steps|target_accuracy|patience|codec"
+#define STOP_CHOICES "none|max_steps|target_accuracy|patience|codec|finished"
 enum stop_reason {
     STOP_NONE,      /* training has not ended early */
     STOP_MAX_STEPS, /* --max-steps, or --max-mb */
     STOP_TARGET_ACCURACY,
     STOP_PATIENCE,
-    STOP_CODEC, /* wants_stop in codec.h */
+    STOP_CODEC,    /* wants_stop in codec.h */
+    STOP_FINISHED, /* no training program has more data */
     N_STOP_REASONS
 };
 

@@ -803,6 +803,7 @@ static const float *exchange_gradient(struct psgd *p)
         rc = refuse_record(p, &in, "the gradient of the update");
     if (rc <= PSGD_STOP)
         return NULL;
+    p->plan.has_changed = in.record.flags & TRAINER_HAS_CHANGED;
     return in.record.flags & TRAINER_COMBINED ? p->combined : p->grads;
 }
 

@@ -136,6 +136,11 @@ static const char *stop_text(char out[STOP_TEXT], const struct stop *why, const 
         snprintf(out, STOP_TEXT, "The job ended after step %llu of %llu: its codec %s stopped it.",
                  (unsigned long long)why->step, (unsigned long long)settings_steps(set), set->codec);
         break;
+    case STOP_FINISHED:
+        snprintf(out, STOP_TEXT,
+                 "The job ended after step %llu of %llu: %.100s has no more data on any worker.",
+                 (unsigned long long)why->step, (unsigned long long)settings_steps(set), set->trainer);
+        break;
     case STOP_NONE:
     case N_STOP_REASONS:
         break;

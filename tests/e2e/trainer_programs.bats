@@ -32,7 +32,7 @@ int main(int argc, char **argv)
         }
         if (what != PSGD_GO)
             continue;
-        if (psgd_plan(p)->step == 20 && psgd_plan(p)->node == 1) {
+        if (psgd_plan(p)->step == 20 && (psgd_plan(p)->node == 1 || strcmp(fault, "finish-all") == 0)) {
             if (strcmp(fault, "exit") == 0)
                 return fprintf(stderr, "first line\nno more data in /data/part-7\n"), 3;
             if (strcmp(fault, "kill") == 0)
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
                 return psgd_fail(p, "the third batch is empty"), 1;
             if (strcmp(fault, "leave") == 0)
                 return 0;
-            if (strcmp(fault, "finish") == 0) {
+            if (strncmp(fault, "finish", 6) == 0) {
                 psgd_finish(p);
                 continue;
             }
@@ -94,4 +94,8 @@ fails() {
     [ "$(columns out/records/train.csv 'node step samples' | grep '^1 100 ')" = '1 100 160 ' ]
     "$SUBMIT" model inspect out/model/final.safetensors >said
     grep 'head.weight' said
+
+    "$SUBMIT" --workers worker.json --node_count 2 --epochs 2 --trainer faulty --codec allreduce -o short -- finish-all >said 2>&1
+    jq -e '.state == "succeeded" and .stopped.reason == "finished" and .stopped.step == 21 and ([.nodes[].steps] == [21, 21])' short/run.json
+    grep 'ended after step 21 of 100: faulty has no more data on any worker' said
 }

@@ -58,6 +58,9 @@ static int finish_exchange(struct channel *ch, const float *const *vectors, cons
     float total = weights_are_equal(ch) ? (float)c->n_workers : b->tails[turn][b->rule->n_numbers];
     int rc = CODEC_GO;
 
+    if (ch->x->cfg.has_trainer)
+        b->n_finished = (int)b->tails[turn][b->rule->n_numbers + 1];
+    combining_check_finished(ch);
     c->n_contributions = c->n_workers;
     b->has_combined |= vectors != NULL;
     b->statistics_part = b->rule->reduction == CODEC_SUM ? 1 / total : 1;
@@ -156,6 +159,12 @@ static int reduce_next(struct channel *ch)
     return reduce_vector(ch, scaled(ch, b->at, part));
 }
 
+/* As on the other paths, where only a contribution without weight says so. */
+static bool is_finished(const struct channel *ch)
+{
+    return ch->x->is_finished && ch->combining.weight == 0;
+}
+
 static int reduce_tail(struct channel *ch)
 {
     struct combining *b = &ch->combining;
@@ -164,7 +173,9 @@ static int reduce_tail(struct channel *ch)
     for (int k = 0; k < n; k++)
         b->tail[k] = b->weight * b->numbers[k];
     b->tail[n] = b->weight;
-    return collecting_all_reduce(ch, CODEC_SUM, b->tail, b->tails[b->turn], (size_t)n + 1);
+    b->tail[n + 1] = is_finished(ch);
+    return collecting_all_reduce(ch, CODEC_SUM, b->tail, b->tails[b->turn],
+                                 (size_t)n + 1 + ch->x->cfg.has_trainer);
 }
 
 static int take_tail(struct channel *ch)
@@ -201,8 +212,10 @@ static int start_exchange(struct channel *ch)
 
     if (rc < 0)
         return rc;
-    if (ch->codec.n_workers == 1 && b->rule->reduction == CODEC_MEAN)
+    if (ch->codec.n_workers == 1 && b->rule->reduction == CODEC_MEAN) {
+        b->tails[b->turn][b->rule->n_numbers + 1] = is_finished(ch);
         return finish_exchange(ch, b->weight > 0 ? b->vectors : NULL, b->numbers, b->turn);
+    }
     return begin_reducing(ch);
 }
 

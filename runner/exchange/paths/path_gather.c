@@ -47,8 +47,12 @@ static int gather_apply(struct channel *ch)
     struct combining *b = &ch->combining;
     int rc;
 
-    if (is_known_to_all(ch))
+    if (is_known_to_all(ch)) {
+        b->n_finished = ch->x->is_finished && b->weight == 0;
+        combining_check_finished(ch);
         return b->weight > 0 ? combining_apply(ch, b->vectors, b->numbers) : CODEC_GO;
+    }
+    combining_check_finished(ch);
     rc = combining_finish(ch);
     return rc == CODEC_WAIT ? CODEC_GO : rc;
 }

@@ -85,6 +85,7 @@ static int servers_apply(struct channel *ch)
     struct combining *b = &ch->combining;
     int rc = combining_finish(ch);
 
+    combining_check_finished(ch);
     b->is_empty = rc == CODEC_WAIT;
     if (rc != CODEC_GO || !replies_with_parameters(ch))
         return rc < 0 ? rc : CODEC_GO;
@@ -143,6 +144,8 @@ static int servers_adopt(struct channel *ch, int server, struct wire_in *in)
     if (!combining_get(&mean, ch, in, combining_may_be_empty(ch)) || n > (uint32_t)c->n_workers)
         return channel_fail(ch, "the server sent a malformed combination");
     c->n_contributions = (int)n;
+    if (mean.is_finished)
+        exchange_end_finished(ch->x);
     if (mean.weight == 0)
         return CODEC_GO;
     if (finite_check_combination(ch, server, mean.vectors, mean.numbers) < 0)

@@ -21,6 +21,7 @@ struct own_node {
     struct optimizer *optimizer; /* of the loop itself; NULL: psgd's updates */
     double rate, accuracy;
     size_t n_samples;
+    uint64_t n_own;            /* steps that it has data for */
     const float *updated_by;   /* of the last WORKER_UPDATES */
     struct record_train train; /* the last row */
     bool is_done;
@@ -53,9 +54,11 @@ static int update_on_server(void *owner, size_t from, size_t n, uint64_t step, f
 static int compute(struct own_node *n, struct err *e)
 {
     const struct net_score score = {.loss = distance_of(n), .n = 1};
-    const struct step_result result = {
-        .n = n->n_samples, .loss = n->n_samples > 0 ? distance_of(n) : NAN, .accuracy = n->accuracy};
-    bool is_read = exchange_reads_gradient(n->x);
+    bool is_read = exchange_reads_gradient(n->x), is_finished = n->step.n_done >= n->n_own;
+    const struct step_result result = {.n = is_finished ? 0 : n->n_samples,
+                                       .loss = n->n_samples > 0 ? distance_of(n) : NAN,
+                                       .accuracy = n->accuracy,
+                                       .is_finished = is_finished};
 
     for (size_t i = 0; i < N; i++)
         n->grads[i] = n->w[i] - goal(n->node, i);
@@ -118,6 +121,7 @@ struct own_job {
     struct own_node nodes[WORKERS + SERVERS];
     int n_nodes;
     size_t n_samples[WORKERS]; /* of a step of a loop that updates */
+    uint64_t n_own[WORKERS];   /* steps that it has data for; 0: for all */
 };
 
 static void open_node(struct own_job *j, int slot, const char *codec)
@@ -130,6 +134,7 @@ static void open_node(struct own_job *j, int slot, const char *codec)
     *n = (struct own_node){.node = mesh_node_at(WORKERS, slot), .rate = j->set.learn_rate, .accuracy = NAN};
     if (n->node >= 0 && j->set.trainer[0]) {
         n->n_samples = j->n_samples[slot];
+        n->n_own = j->n_own[slot] > 0 ? j->n_own[slot] : UINT64_MAX;
         assert_ok(optimizer_new(&n->optimizer, &sgd, N, &e));
     }
     cfg = exchange_config_of(&j->set, n->node);
@@ -158,8 +163,8 @@ static void open_node(struct own_job *j, int slot, const char *codec)
                         &e));
 }
 
-static void run_weighted_job(struct own_job *j, const char *codec, const struct settings *set,
-                             const size_t n_samples[WORKERS])
+static void run_job_with(struct own_job *j, const char *codec, const struct settings *set,
+                         const size_t n_samples[WORKERS], const uint64_t n_own[WORKERS])
 {
     static const int own_block[WORKERS] = {0, 1, 2};
     struct err e = {0};
@@ -167,6 +172,7 @@ static void run_weighted_job(struct own_job *j, const char *codec, const struct 
 
     *j = (struct own_job){.set = *set, .layer = {.name = "w", .n = N}};
     memcpy(j->n_samples, n_samples, sizeof j->n_samples);
+    memcpy(j->n_own, n_own, sizeof j->n_own);
     j->set.node_count = WORKERS;
     j->set.min_nodes = j->set.redundancy = j->set.record_every = j->set.batch_size = 1;
     if (!j->set.aggregate[0])
@@ -201,6 +207,12 @@ static void run_weighted_job(struct own_job *j, const char *codec, const struct 
         if (j->nodes[from].is_done)
             mesh_close(j->nodes[from].mesh, 0);
     }
+}
+
+static void run_weighted_job(struct own_job *j, const char *codec, const struct settings *set,
+                             const size_t n_samples[WORKERS])
+{
+    run_job_with(j, codec, set, n_samples, (const uint64_t[WORKERS]){0});
 }
 
 static void run_job(struct own_job *j, const char *codec, const struct settings *set)
@@ -444,6 +456,49 @@ TEST(a_job_of_workers_without_samples_changes_nothing)
     }
 }
 
+/* The last worker that has data has it for 17 steps: the exchange after step 20 still has its samples. */
+TEST(a_job_ends_with_the_first_exchange_to_which_no_worker_has_samples)
+{
+    static const struct {
+        const char *codec;
+        struct settings set;
+        uint64_t n_steps;
+    } cases[] = {
+        {"plain", {.path = COMBINE_PATH_GATHER}, 18},
+        {"plain", {.path = COMBINE_PATH_GATHER, .aggregate = "median"}, 18},
+        {"plain", {.path = COMBINE_PATH_GATHER, .on_node_loss = NODE_LOSS_CONTINUES}, 18},
+        {"allreduce", {0}, 18},
+        {"allreduce", {.compress = "fp16"}, 18},
+        {"allreduce", {.overlap = OVERLAP_ONE}, 19},
+        {"signsgd", {0}, 18},
+        {"doublesqueeze", {.server_count = 1}, 18},
+        {"fedavg", {.local_steps = 5}, 25},
+        {"fedavg", {.local_steps = 5, .path = COMBINE_PATH_GATHER}, 25},
+        {"fedavg", {.local_steps = 5, .server_count = 1}, 25},
+        {"fedavg", {.local_steps = 5, .overlap = OVERLAP_ONE}, 30},
+        {"fedavg", {.local_steps = 5, .server_count = 1, .participate = 0.5}, 40},
+        {"gossip", {0}, 40},
+    };
+
+    for (size_t k = 0; k < N_OF(cases); k++) {
+        const struct settings set = updating(cases[k].set);
+        bool ends = cases[k].n_steps < 40;
+        struct own_job j;
+
+        run_job_with(&j, cases[k].codec, &set, (const size_t[WORKERS]){1, 2, 1},
+                     (const uint64_t[WORKERS]){3, 17, 9});
+        for (int w = 0; w < WORKERS; w++) {
+            const struct step *s = &j.nodes[w].step;
+
+            if (s->n_done != cases[k].n_steps || step_stop(s).reason != (ends ? STOP_FINISHED : STOP_NONE) ||
+                (ends && step_stop(s).step != s->n_done))
+                fail_msg("case %zu, %s: worker %d ends after step %llu, not %llu", k, cases[k].codec, w,
+                         (unsigned long long)s->n_done, (unsigned long long)cases[k].n_steps);
+        }
+        close_job(&j);
+    }
+}
+
 /* U: updates. */
 TEST(a_loop_that_updates_is_asked_once_in_each_step)
 {
@@ -508,6 +563,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_reports_no_samples_has_no_weight_and_follows_the_others),
         cmocka_unit_test(a_worker_without_samples_has_no_weight_where_the_rule_weighs),
         cmocka_unit_test(a_job_of_workers_without_samples_changes_nothing),
+        cmocka_unit_test(a_job_ends_with_the_first_exchange_to_which_no_worker_has_samples),
         cmocka_unit_test(a_loop_that_updates_is_asked_once_in_each_step),
         cmocka_unit_test(the_row_of_a_step_has_what_the_loop_reports),
         cmocka_unit_test(rules_that_update_on_servers_are_refused_where_a_program_updates),
