@@ -180,7 +180,6 @@ class TorchWorker(Worker):
         for s in self._statistics:
             s.find(self.net).copy_(s.value)
 
-    @torch.no_grad()
     def _store(self, statistics: Optional[Tensor]) -> None:
         """After an update. statistics: their gradient for it, or None: they are the net's."""
         for s in self._slots:
@@ -207,7 +206,6 @@ class TorchWorker(Worker):
         device = self._on.values.device
         return torch.cat([s.find(self.net).detach().reshape(-1).to(device, torch.float32) for s in self._statistics])
 
-    @torch.no_grad()
     def _gather(self, of: Optional[Set[int]] = None) -> None:
         """`.grad` of the parameters (of an optimizer, those of the others are zero) to the vector of gradients."""
         grads = self._on.grads
@@ -240,7 +238,6 @@ class TorchWorker(Worker):
             before, after = self._on.values[self._n_trained :], self._buffers()
             grads[self._n_trained :] = torch.where(before == after, torch.zeros_like(before), before - after)
 
-    @torch.no_grad()
     def _point(self, is_combined: bool, of: Optional[Set[int]] = None) -> None:
         """`.grad` of the parameters to the gradient for the update."""
         for s in self._slots:
