@@ -7,6 +7,15 @@ python_with_onnx() {
     /usr/bin/python3 -c 'import numpy, onnx' 2>/dev/null && echo /usr/bin/python3
 }
 
+# refused WORDS ARGUMENTS...: job_submit refuses them with status 6 and these words.
+refused() {
+    local words=$1
+    shift
+    run "$SUBMIT" "$@"
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"$words"* ]]
+}
+
 # The first (numpy) script of docs/models.md: writes start.safetensors.
 script_of_docs() {
     # shellcheck disable=SC2016 # the backquotes of Markdown
@@ -61,15 +70,6 @@ PY
     [ "$status" -eq 6 ]
     run "$SUBMIT" model inspect
     [ "$status" -eq 2 ]
-}
-
-# refused WORDS ARGUMENTS...: job_submit refuses them with status 6 and these words.
-refused() {
-    local words=$1
-    shift
-    run "$SUBMIT" "$@"
-    [ "$status" -eq 6 ]
-    [[ "$output" == *"$words"* ]]
 }
 
 @test "the model of a training program is inspected and converted by its tensors, and computed by the program only" {
