@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 import torch
 from torch import Tensor, nn
 
-from . import trainer_state
+from . import trainer_torch_state
 from . import trainer_vector as vector
 from .trainer import Worker
 from .trainer_wire import Error, note
@@ -432,7 +432,7 @@ class TorchWorker(Worker):
                 m.training = True
 
     def _saved(self) -> bytes:
-        return trainer_state.to_bytes(
+        return trainer_torch_state.to_bytes(
             {
                 "optimizers": [opt.state_dict() for opt in self.optimizers],
                 "scheduler": _plain(self.scheduler),
@@ -447,7 +447,7 @@ class TorchWorker(Worker):
         if not data:
             note("the checkpoint has no state of the optimizer, which begins anew")
             return
-        state = trainer_state.of_bytes(data)
+        state = trainer_torch_state.of_bytes(data)
         for opt, of in zip(self.optimizers, state["optimizers"]):
             opt.load_state_dict(of)
         for owner, of in (self.scheduler, state["scheduler"]), (self.scaler, state["scaler"]):
