@@ -19,7 +19,8 @@
  *              FINISHED: it has no more data; this and all later steps have weight 0. To each later GO, which
  *              comes without TRAINER_TAKES_PART, it answers the same, or GRADIENT of 0 samples: then its
  *              parameters follow the gradients that the other workers combine. A synchronous job of a rule
- *              that combines ends with the first exchange to which no worker has samples because all are finished
+ *              that combines ends with the first exchange to which no worker has samples because all are
+ *              finished
  *   EVALUATE   EVALUATED; params are the rule's model until then
  *   SAVE       SAVED, after writing its own state to the descriptor
  *   RESTORE    RESTORED, after reading it from the descriptor; before the first GO of a resumed job
