@@ -12,9 +12,8 @@
 
 struct trainer_about {
     struct loop *loop;
-    char *python; /* the interpreter; "": there is none */
-    uint64_t
-        *n_changes; /* incremented when the process has ended, so that waiting requests are asked again */
+    char *python;        /* the interpreter; "": there is none */
+    uint64_t *n_changes; /* incremented when the process has ended: waiting requests are asked again */
     struct child child;
     struct watch watch;
     struct timer deadline;

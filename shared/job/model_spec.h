@@ -77,8 +77,7 @@ struct model_tensor {
 
 struct model_spec {
     char name[64];
-    bool
-        has_trainer; /* a training program computes it: it has tensors, but no input, layers, loss, metrics */
+    bool has_trainer; /* a training program computes it: there are tensors, no input, layers, loss, metrics */
     struct shape in;
     int n_in, n_out; /* values per sample; n_out = number of classes, or of values to regress */
     int n_layers;
