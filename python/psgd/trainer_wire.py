@@ -18,10 +18,12 @@ ACCEPTED, REFUSED, SHARDED, GO, UPDATE, EVALUATE, SAVE, RESTORE, STOP = range(64
 STATISTIC, HAS_LABELS, TAKES_GRADIENTS, DESCRIBES, TAKES_PART, HAS_CHANGED, COMBINED, HAS_FAILED, IS_RESUMED = (
     1 << i for i in range(9)
 )
+IS_FUNCTION, GIVES_GRADIENTS, SIMULATES = (1 << i for i in range(9, 12))
 
 _HEAD = struct.Struct("=IIQQQdddIi")  # kind, version, sequence, step, n, loss, accuracy, lr, flags, n_dims
 _OF = struct.Struct(f"={DIMS}Q{TEXT}s")  # shape, text
 _ACCEPTED = struct.Struct("=ii9Q")
+_GO = struct.Struct("=i")
 _BYTES = _HEAD.size + _OF.size  # 256
 _NOTHING = bytes(_OF.size)
 _WITH_FILE = (ACCEPTED, SHARDED, SAVE, RESTORE)
@@ -64,6 +66,12 @@ class Record(NamedTuple):
     def text(self) -> str:
         """Why psgd refuses or stops."""
         return _OF.unpack(self.body)[-1].partition(b"\0")[0].decode(errors="replace")
+
+    @property
+    def node(self) -> int:
+        """In a simulation the worker of a GO; -1: none, as only the time of the step is wanted."""
+        (node,) = _GO.unpack_from(self.body)
+        return int(node)
 
     @property
     def accepted(self) -> Accepted:

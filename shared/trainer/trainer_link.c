@@ -32,7 +32,8 @@ static const struct {
     uint64_t n_max;
     bool has_text;
 } kinds[] = {
-    [TRAINER_OPEN] = {"OPEN", .n_max = TRAINER_TENSORS_MAX},
+    [TRAINER_OPEN] = {"OPEN", .flags = TRAINER_IS_FUNCTION | TRAINER_GIVES_GRADIENTS,
+                      .n_max = TRAINER_TENSORS_MAX},
     [TRAINER_TENSOR] = {"TENSOR", .flags = TRAINER_STATISTIC, .has_text = true},
     [TRAINER_VALUES] = {.name = "VALUES"},
     [TRAINER_SHARD] = {"SHARD", .flags = TRAINER_HAS_LABELS, .n_max = UINT32_MAX},
@@ -439,6 +440,7 @@ int trainer_link_take_tensors(struct trainer_link *l, struct model_tensor **out,
     *out = NULL;
     if (take_answer(l, &r, KIND(OPEN), false, deadline, e) < 0)
         return e->code;
+    l->opened = r.flags;
     *n = (size_t)r.n;
     *out = calloc(*n + 1, sizeof **out);
     if (!*out)
@@ -526,12 +528,23 @@ int trainer_link_await_ready(struct trainer_link *l, uint64_t *n_batches, double
     return 0;
 }
 
+int trainer_link_give(struct trainer_link *l, const struct trainer_record *turn, int fd, struct err *e)
+{
+    return send_record(l, turn, fd, e);
+}
+
+int trainer_link_take(struct trainer_link *l, enum trainer_kind turn, struct trainer_record *answer,
+                      double deadline, struct err *e)
+{
+    return take_answer(l, answer, answers_to(turn), true, deadline, e);
+}
+
 int trainer_link_turn(struct trainer_link *l, const struct trainer_record *turn, int fd,
                       struct trainer_record *answer, double deadline, struct err *e)
 {
-    if (send_record(l, turn, fd, e) < 0)
+    if (trainer_link_give(l, turn, fd, e) < 0)
         return e->code;
-    return take_answer(l, answer, answers_to(turn->kind), true, deadline, e);
+    return trainer_link_take(l, turn->kind, answer, deadline, e);
 }
 
 void trainer_link_stop(struct trainer_link *l, uint32_t flags, const char *why)

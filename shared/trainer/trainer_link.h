@@ -50,6 +50,7 @@ struct trainer_link_config {
 struct trainer_link {
     struct trainer_link_config cfg;
     uint64_t n_sent, n_received;
+    uint32_t opened; /* flags of OPEN */
     bool has_ended;  /* the program has closed its end: what it ended with may be known elsewhere */
     bool has_failed; /* it has sent FAILED */
 };
@@ -77,6 +78,10 @@ int trainer_link_await_ready(struct trainer_link *l, uint64_t *n_batches, double
  * *answer: of a kind that `turn` allows. */
 int trainer_link_turn(struct trainer_link *l, const struct trainer_record *turn, int fd,
                       struct trainer_record *answer, double deadline, struct err *e);
+/* The same in two calls, between which other work can be done. `turn`: its kind. */
+int trainer_link_give(struct trainer_link *l, const struct trainer_record *turn, int fd, struct err *e);
+int trainer_link_take(struct trainer_link *l, enum trainer_kind turn, struct trainer_record *answer,
+                      double deadline, struct err *e);
 
 /* flags: TRAINER_HAS_FAILED, _DESCRIBES. Nothing is sent to a program that has ended, or does not read. */
 void trainer_link_stop(struct trainer_link *l, uint32_t flags, const char *why);

@@ -26,6 +26,12 @@
  *   RESTORE    RESTORED, after reading it from the descriptor; before the first GO of a resumed job
  *   STOP       none: the job has ended, and the program ends; it may come in place of any record of psgd's
  *
+ * A program that opens with TRAINER_IS_FUNCTION has no loop of its own, but a function that computes a step
+ * of any worker. In a simulation (ACCEPTED with TRAINER_SIMULATES) each GO names the worker for whom it is,
+ * and is answered by UPDATED, with the new params, or, by a program that opened with TRAINER_GIVES_GRADIENTS,
+ * by GRADIENT, to which there is no UPDATE. The n of SHARDED is then that of the most rows of a step, and
+ * psgd writes those of each GO to the file.
+ *
  * METRIC may precede each record of the program. FAILED, at any time, names why the program gives up. A
  * version, sequence or kind that is not expected ends either side with an error, as do a text without a zero,
  * and a descriptor that is missing or not mentioned here.
@@ -43,12 +49,13 @@ enum {
     TRAINER_TEXT = 128,
     TRAINER_DIMS = 8,
     TRAINER_TENSORS_MAX = 4096,
-    TRAINER_PAGE = 4096
+    TRAINER_PAGE = 4096,
+    TRAINER_NO_NODE = -1
 };
 
 enum trainer_kind {
     /* Of the program. */
-    TRAINER_OPEN = 1, /* n: of tensors */
+    TRAINER_OPEN = 1, /* n: of tensors; flags TRAINER_IS_FUNCTION, TRAINER_GIVES_GRADIENTS */
     TRAINER_TENSOR,   /* text: its name, shape, n_dims; flag TRAINER_STATISTIC */
     TRAINER_VALUES,
     TRAINER_SHARD, /* n: of rows; with TRAINER_HAS_LABELS a descriptor of n int32, in memory */
@@ -68,7 +75,9 @@ enum trainer_kind {
     TRAINER_ACCEPTED = 64, /* `accepted`, with the descriptor of the memory */
     TRAINER_REFUSED,       /* text: why */
     TRAINER_SHARDED,       /* n: of indices, uint32, each less than the rows, with a file of them in memory */
-    TRAINER_GO,       /* step: from 0, less than n_steps; flags TRAINER_TAKES_PART, TRAINER_HAS_CHANGED */
+    /* step: from 0, less than n_steps; flags TRAINER_TAKES_PART, TRAINER_HAS_CHANGED. In a simulation: n, of
+     * the step's indices, and `go` */
+    TRAINER_GO,
     TRAINER_UPDATE,   /* flags TRAINER_COMBINED, TRAINER_HAS_CHANGED */
     TRAINER_EVALUATE, /* step: of steps done; flag TRAINER_HAS_CHANGED */
     TRAINER_SAVE,     /* with the descriptor of an empty file */
@@ -79,13 +88,16 @@ enum trainer_kind {
 enum trainer_flag {
     TRAINER_STATISTIC = 1, /* running statistics: averaged, and not updated by gradients */
     TRAINER_HAS_LABELS = 2,
-    TRAINER_TAKES_GRADIENTS = 4, /* ACCEPTED: the rule combines or changes gradients */
-    TRAINER_DESCRIBES = 8,       /* ACCEPTED, STOP: no job; only layout and values are wanted */
-    TRAINER_TAKES_PART = 16,     /* GO: otherwise this worker sits out, and its gradient is not used */
-    TRAINER_HAS_CHANGED = 32,    /* params are others than when the program had its last turn */
-    TRAINER_COMBINED = 64,       /* the update is by `combined`; otherwise by the program's own `grads` */
-    TRAINER_HAS_FAILED = 128,    /* STOP: the job has not succeeded */
-    TRAINER_IS_RESUMED = 256     /* ACCEPTED: RESTORE will come before the first GO */
+    TRAINER_TAKES_GRADIENTS = 4,    /* ACCEPTED: the rule combines or changes gradients */
+    TRAINER_DESCRIBES = 8,          /* ACCEPTED, STOP: no job; only layout and values are wanted */
+    TRAINER_TAKES_PART = 16,        /* GO: otherwise this worker sits out, and its gradient is not used */
+    TRAINER_HAS_CHANGED = 32,       /* params are others than when the program had its last turn */
+    TRAINER_COMBINED = 64,          /* the update is by `combined`; otherwise by the program's own `grads` */
+    TRAINER_HAS_FAILED = 128,       /* STOP: the job has not succeeded */
+    TRAINER_IS_RESUMED = 256,       /* ACCEPTED: RESTORE will come before the first GO */
+    TRAINER_IS_FUNCTION = 512,      /* OPEN: the program can compute a step of any worker */
+    TRAINER_GIVES_GRADIENTS = 1024, /* OPEN, with TRAINER_IS_FUNCTION: it makes no updates */
+    TRAINER_SIMULATES = 2048        /* ACCEPTED: the process computes for several workers in turn */
 };
 
 /* The memory is a file of at least `bytes`, sealed against shrinking. params, grads and combined, floats
@@ -98,6 +110,10 @@ struct trainer_accepted {
     uint64_t seed, n_steps;                /* of the job, at most; 0: not known */
     uint64_t every;                        /* local steps between two exchanges */
     uint64_t n_done;                       /* of a resumed job: steps done */
+};
+
+struct trainer_go {
+    int32_t node; /* the worker; TRAINER_NO_NODE: only the time of the step is wanted, and nothing is kept */
 };
 
 struct trainer_record { /* members that a kind does not mention are zero */
@@ -113,6 +129,7 @@ struct trainer_record { /* members that a kind does not mention are zero */
             char text[TRAINER_TEXT]; /* UTF-8; ends with a zero */
         } of;
         struct trainer_accepted accepted;
+        struct trainer_go go;
     } u;
 };
 
