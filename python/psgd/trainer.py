@@ -33,7 +33,7 @@ from . import trainer_wire as wire
 from .trainer_vector import Layout, Tensor, Vector, tensors_of
 from .trainer_wire import Error, note
 
-__all__ = ["Error", "Info", "Vector", "Worker", "info", "open", "shard", "steps", "worker", "wrap"]
+__all__ = ["Batches", "Error", "Info", "Vector", "Worker", "batches", "info", "open", "shard", "steps", "worker", "wrap"]
 
 Numbers = Tuple[int, float, float, float]  # samples, their mean loss, accuracy or nan, lr
 Save, Restore = Callable[[], bytes], Callable[[bytes], None]
@@ -143,13 +143,15 @@ class Worker:
         """Copies a tree of gradients to where gradient() takes them."""
         self.grad.push(grads)
 
-    def shard(self, n: int, labels: Optional[Iterable[int]] = None) -> List[int]:
-        """This worker's part of n rows, by the job's --partition, in the order of the first epoch. labels: the rows' classes."""
+    def shard(self, n: int, labels: Optional[Iterable[int]] = None, *, batch: int = 0, epoch: int = 0) -> List[int]:
+        """This worker's part of n rows, by the job's --partition, in psgd's order of the epoch, from 0. labels: the rows' classes.
+        batch: each so many of them are the mini-batch that psgd's own worker would take in that step, and all workers have as many; 0:
+        all rows of the part. Alone: all rows, in their order."""
         self._check("shard()")
-        if self._state == "psgd":
-            raise Error(self._misplaced("shard()"))
         if self._link is None or self._state == "ended":
             return list(range(n))
+        if self._state == "psgd":
+            raise Error(self._misplaced("shard()"))
         file = -1
         if labels is not None:
             classes = array("i", (int(k) for k in labels))
@@ -157,7 +159,7 @@ class Worker:
                 raise Error(f"shard has {n} rows and {len(classes)} labels")
             file = _memory_file(classes.tobytes())
         self._tell_values()
-        self._tell(wire.SHARD, n=n, flags=wire.HAS_LABELS if file >= 0 else 0, file=file)
+        self._tell(wire.SHARD, n=n, step=epoch, shape=(batch,) if batch else (), flags=wire.HAS_LABELS if file >= 0 else 0, file=file)
         if file >= 0:
             os.close(file)
         r = self._link.receive(wire.SHARDED, wire.REFUSED)
@@ -172,6 +174,11 @@ class Worker:
         if len(index) != r.n or any(i >= n for i in index):
             raise Error(f"psgd's shard of {n} rows is damaged")
         return index.tolist()
+
+    def batches(self, n: int, size: int, labels: Optional[Iterable[int]] = None) -> "Batches":
+        """For steps(), or as the batch_sampler of a DataLoader: lists of `size` of this worker's rows of n, in each pass in psgd's order
+        of that epoch, and as many as all workers have. Alone: of all rows, in an order of their own in each pass."""
+        return Batches(self, n, size, labels)
 
     # Turns.
 
@@ -479,6 +486,35 @@ class Worker:
         return f"{call} was called {reason[self._state]}"
 
 
+class Batches:
+    """Of Worker.batches()."""
+
+    def __init__(self, worker: Worker, n: int, size: int, labels: Optional[Iterable[int]]) -> None:
+        if size < 1:
+            raise Error(f"batches of {size} rows: at least 1 is needed")
+        self._worker, self._n, self._size = worker, n, size
+        self._labels = None if labels is None else [int(k) for k in labels]
+        self._n_begun = 0
+        self._length = len(self._rows(0)) // size
+
+    def _rows(self, epoch: int) -> List[int]:
+        rows = self._worker.shard(self._n, self._labels, batch=self._size, epoch=epoch)
+        if self._worker.info.is_alone:
+            random.Random(epoch).shuffle(rows)
+        return rows
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[List[int]]:
+        passes = self._worker._passes
+        # A resumed job begins in the midst of a pass. Alone each call of steps() is a pass of its own.
+        epoch = self._n_begun if passes is None or self._worker.info.is_alone else passes.n_begun - 1
+        self._n_begun += 1
+        rows = self._rows(epoch)
+        return (rows[at : at + self._size] for at in range(0, self._length * self._size, self._size))
+
+
 _END = object()
 
 
@@ -490,7 +526,7 @@ class _Passes:
         self.n_batches = len(loader) if hasattr(loader, "__len__") else 0
         self.batches: Optional[Iterator[Any]] = None
         self.began: Optional[Dict[str, Any]] = None  # the random numbers' state when the pass began
-        self.drawn = 0
+        self.drawn = self.n_begun = 0  # batches of this pass; passes
 
     def next_batch(self) -> Any:
         if self.batches is None:
@@ -508,6 +544,7 @@ class _Passes:
 
     def _begin(self) -> None:
         self.began, self.drawn = self._randomness(), 0
+        self.n_begun += 1
         self.batches = iter(self.loader)
 
     def _resume(self, place: Optional[Dict[str, Any]]) -> None:
@@ -517,6 +554,7 @@ class _Passes:
             self._begin()
             return
         self._set_randomness(place["began"])
+        self.n_begun = place["passes"] - 1
         self._begin()
         for _ in range(place["drawn"]):
             next(self.batches, _END)  # type: ignore[arg-type]
@@ -524,7 +562,7 @@ class _Passes:
         self._set_randomness(place["now"])
 
     def place(self) -> Dict[str, Any]:
-        return {"began": self.began, "drawn": self.drawn, "now": self._randomness()}
+        return {"began": self.began, "drawn": self.drawn, "passes": self.n_begun, "now": self._randomness()}
 
     def _generator(self) -> Any:
         """A DataLoader's own random numbers."""
@@ -622,9 +660,14 @@ def steps(loader: Any, evaluate: Optional[Callable[[], Any]] = None) -> Iterator
     return worker()._steps(loader, evaluate)
 
 
-def shard(n: int, labels: Optional[Iterable[int]] = None) -> List[int]:
+def shard(n: int, labels: Optional[Iterable[int]] = None, *, batch: int = 0, epoch: int = 0) -> List[int]:
     """Of the worker: Worker.shard."""
-    return worker().shard(n, labels)
+    return worker().shard(n, labels, batch=batch, epoch=epoch)
+
+
+def batches(n: int, size: int, labels: Optional[Iterable[int]] = None) -> Batches:
+    """Of the worker: Worker.batches."""
+    return worker().batches(n, size, labels)
 
 
 def info() -> Info:

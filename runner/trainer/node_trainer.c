@@ -54,12 +54,12 @@ static int record_metric(void *owner, const char *name, double value, struct err
     return node_record(n, ARTIFACT_METRICS, &row, sizeof row, 1, e);
 }
 
-static int divide_rows(void *owner, size_t n_rows, const int32_t *labels, uint32_t **index, size_t *n_index,
+static int divide_rows(void *owner, const struct shard_request *request, uint32_t **index, size_t *n_index,
                        struct err *e)
 {
     const struct training_program *p = owner;
 
-    return trainer_shard_make(index, n_index, &p->n->set, p->n->job.node, n_rows, labels, e);
+    return trainer_shard_make(index, n_index, &p->n->set, p->n->job.node, request, e);
 }
 
 /* The sandbox forbids this process to make memory. */

@@ -49,11 +49,6 @@ enum {
     IN_PROGRAM = IN_OPENED | IN_STEP | IN_UPDATE | IN_EVALUATION | IN_STATE
 };
 
-struct psgd_rows { /* the result of one psgd_shard */
-    struct psgd_rows *next;
-    uint32_t index[];
-};
-
 struct psgd {
     struct psgd_plan plan;
     enum psgd_turn turn;
@@ -69,7 +64,6 @@ struct psgd {
     double accuracy;             /* of the present step; NAN: none */
     struct trainer_record given; /* GRADIENT of the present step, and then UPDATED */
     bool is_finished;            /* the program has no more data */
-    struct psgd_rows *rows;
 
     bool has_job_failed;
     char why[TRAINER_TEXT];
@@ -600,12 +594,6 @@ void psgd_close(struct psgd *p)
     close_fd(&p->state_fd);
     if (p->params)
         munmap(p->params, p->n_bytes);
-    while (p->rows) {
-        struct psgd_rows *next = p->rows->next;
-
-        free(p->rows);
-        p->rows = next;
-    }
     free(p);
 }
 
@@ -930,29 +918,28 @@ static bool read_whole(int fd, void *out, size_t n_bytes)
 
 /* Copies the indices of SHARDED, because psgd could change its file after they were checked. The program uses
  * them for its own arrays: each must be less than n_rows. */
-static struct psgd_rows *copy_rows(struct psgd *p, const struct incoming *in, size_t n_rows)
+static uint32_t *copy_rows(struct psgd *p, const struct incoming *in, size_t n_rows)
 {
     size_t n = (size_t)in->record.n;
     struct stat st;
-    struct psgd_rows *rows;
+    uint32_t *rows;
 
     if (in->record.n > n_rows || fstat(in->fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         fail_with(p, "psgd has sent a shard that is no file, or has more than its %zu rows", n_rows);
         return NULL;
     }
-    rows = malloc(sizeof *rows + n * sizeof *rows->index);
+    rows = malloc((n + 1) * sizeof *rows);
     if (!rows) {
         fail_with(p, "no memory for a shard of %zu rows", n);
         return NULL;
     }
-    if (!read_whole(in->fd, rows->index, n * sizeof *rows->index)) {
+    if (!read_whole(in->fd, rows, n * sizeof *rows)) {
         fail_with(p, "psgd has sent a shard that is shorter than its %zu rows", n);
         goto bad;
     }
     for (size_t i = 0; i < n; i++)
-        if (rows->index[i] >= n_rows) {
-            fail_with(p, "psgd has sent a shard with row %lu of %zu rows", (unsigned long)rows->index[i],
-                      n_rows);
+        if (rows[i] >= n_rows) {
+            fail_with(p, "psgd has sent a shard with row %lu of %zu rows", (unsigned long)rows[i], n_rows);
             goto bad;
         }
     return rows;
@@ -961,26 +948,32 @@ bad:
     return NULL;
 }
 
-static struct psgd_rows *all_rows(struct psgd *p, size_t n)
+static uint32_t *all_rows(struct psgd *p, size_t n)
 {
-    struct psgd_rows *rows = malloc(sizeof *rows + n * sizeof *rows->index);
+    uint32_t *rows = malloc(n * sizeof *rows);
 
     if (!rows)
         fail_with(p, "no memory for the numbers of %zu rows", n);
     for (size_t i = 0; rows && i < n; i++)
-        rows->index[i] = (uint32_t)i;
+        rows[i] = (uint32_t)i;
     return rows;
 }
 
-/* *n: of all rows; then of those in the shard. NULL: an error, or the job has ended. */
-static struct psgd_rows *request_shard(struct psgd *p, size_t *n, const int32_t *labels)
+/* NULL: an error, or the job has ended. */
+static uint32_t *request_shard(struct psgd *p, const struct psgd_data *data, size_t *n_index)
 {
-    struct trainer_record r = {.kind = TRAINER_SHARD, .n = *n, .flags = labels ? TRAINER_HAS_LABELS : 0};
-    struct psgd_rows *rows;
+    const int32_t *labels = data->labels;
+    struct trainer_record r = {.kind = TRAINER_SHARD,
+                               .n = data->n_rows,
+                               .step = data->epoch,
+                               .flags = labels ? TRAINER_HAS_LABELS : 0,
+                               .n_dims = data->batch > 0,
+                               .u.of.shape = {data->batch}};
     struct incoming in;
+    uint32_t *rows;
     int rc, fd = -1;
 
-    if (send_values(p) < 0 || (labels && (fd = make_labels(p, labels, *n)) < 0))
+    if (send_values(p) < 0 || (labels && (fd = make_labels(p, labels, data->n_rows)) < 0))
         return NULL;
     rc = send_record_with(p, &r, fd);
     close_fd(&fd);
@@ -992,27 +985,21 @@ static struct psgd_rows *request_shard(struct psgd *p, size_t *n, const int32_t 
         rc = refuse_record(p, &in, "the shard");
     if (rc <= PSGD_STOP)
         return NULL;
-    rows = copy_rows(p, &in, *n);
+    rows = copy_rows(p, &in, data->n_rows);
     close_fd(&in.fd);
-    *n = (size_t)in.record.n;
+    *n_index = (size_t)in.record.n;
     return rows;
 }
 
-int psgd_shard(struct psgd *p, size_t n, const int32_t *labels, const uint32_t **index, size_t *n_index)
+int psgd_shard(struct psgd *p, const struct psgd_data *data, uint32_t **index, size_t *n_index)
 {
-    const size_t most = PTRDIFF_MAX / 8 < UINT32_MAX ? PTRDIFF_MAX / 8 : UINT32_MAX;
-    struct psgd_rows *rows;
+    const size_t most = PTRDIFF_MAX / 8 < UINT32_MAX ? PTRDIFF_MAX / 8 : UINT32_MAX, n = data->n_rows;
 
     if (require_turn(p, "psgd_shard", IN_PROGRAM) < 0)
         return -1;
     if (n < 1 || n > most)
         return fail_with(p, "psgd_shard got %zu rows: 1 to %zu are possible", n, most);
-    rows = psgd_is_alone(p) ? all_rows(p, n) : request_shard(p, &n, labels);
-    if (!rows)
-        return -1;
-    rows->next = p->rows;
-    p->rows = rows;
-    *index = rows->index;
     *n_index = n;
-    return 0;
+    *index = psgd_is_alone(p) ? all_rows(p, n) : request_shard(p, data, n_index);
+    return *index ? 0 : -1;
 }

@@ -142,11 +142,18 @@ int psgd_log(struct psgd *p, const char *name, double value);
 /* The program gives up, for the reason in this sentence, which becomes the job's. Then psgd_close. */
 void psgd_fail(struct psgd *p, const char *why);
 
-/* This worker's part of n rows, by the job's --partition: *index (*n_index) are row numbers in the order of
- * the first epoch, valid until psgd_close; alone, all rows. labels (n): the rows' classes; NULL: none, for a
- * partition that needs none. All workers pass the same n and labels. Not between psgd_stepped and
- * psgd_next. */
-int psgd_shard(struct psgd *p, size_t n, const int32_t *labels, const uint32_t **index, size_t *n_index);
+struct psgd_data {
+    size_t n_rows;
+    const int32_t
+        *labels;    /* (n_rows): the rows' classes, from 0; NULL: none, for a partition that needs none */
+    size_t batch;   /* rows of a batch of one worker; 0: the worker gets all rows of its part */
+    uint64_t epoch; /* whose order is wanted, from 0 */
+};
+/* This worker's part of the rows, by the job's --partition: *index (*n_index) are row numbers in psgd's order
+ * of that epoch, for which the caller calls free(). With a batch, each `batch` of them are the mini-batch that
+ * psgd's own worker would take in that step, and all workers get the same number of them. Alone: all rows, in
+ * their order. All workers pass the same rows. Not between psgd_stepped and psgd_next. */
+int psgd_shard(struct psgd *p, const struct psgd_data *data, uint32_t **index, size_t *n_index);
 
 #ifdef __cplusplus
 }

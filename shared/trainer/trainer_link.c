@@ -304,6 +304,8 @@ static int send_index(struct trainer_link *l, const uint32_t *index, size_t n, s
 
 static int take_shard(struct trainer_link *l, const struct trainer_record *r, int fd, struct err *e)
 {
+    struct shard_request request = {
+        .n_rows = (size_t)r->n, .batch = r->n_dims ? (size_t)r->u.of.shape[0] : 0, .epoch = r->step};
     int32_t *labels = NULL;
     uint32_t *index = NULL;
     size_t n = 0;
@@ -316,7 +318,8 @@ static int take_shard(struct trainer_link *l, const struct trainer_record *r, in
     close_passed(fd);
     if (rc < 0)
         return rc;
-    rc = l->cfg.shard(l->cfg.owner, (size_t)r->n, labels, &index, &n, e);
+    request.labels = labels;
+    rc = l->cfg.shard(l->cfg.owner, &request, &index, &n, e);
     free(labels);
     if (rc == ERR_TRAINER)
         rc = answer_refused(l, e->text, e);

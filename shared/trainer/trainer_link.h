@@ -30,6 +30,7 @@
 
 #include "shared/base/err.h"
 #include "shared/job/model_spec.h"
+#include "shared/trainer/trainer_shard.h"
 #include "shared/trainer/trainer_wire.h"
 
 /* Functions return 0 or a code; NULL: the record is refused. */
@@ -39,9 +40,9 @@ struct trainer_link_config {
     const atomic_bool *interrupted; /* NULL: nothing interrupts */
     int (*waiting)(void *owner, struct err *e); /* about once a second of a wait; NULL: nothing is done */
     int (*metric)(void *owner, const char *name, double value, struct err *e);
-    /* *index (*n): the caller's rows of n_rows, freed by the link. ERR_TRAINER: the program gets the reason,
-     * and the link goes on. labels (n_rows); NULL: none. */
-    int (*shard)(void *owner, size_t n_rows, const int32_t *labels, uint32_t **index, size_t *n,
+    /* *index (*n): the caller's rows, freed by the link. ERR_TRAINER: the program gets the reason, and the
+     * link goes on. */
+    int (*shard)(void *owner, const struct shard_request *request, uint32_t **index, size_t *n,
                  struct err *e);
     int (*memory)(void *owner, size_t bytes); /* a new file in memory for the index; -1 and errno */
     void *owner;                              /* their first argument */

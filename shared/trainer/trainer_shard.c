@@ -19,57 +19,78 @@ static int take_labels(struct partition_set *rows, const int32_t *labels, struct
     return 0;
 }
 
-/* The rows of one column, in the order of the first epoch. */
-static int take_column(uint32_t **index, size_t *n, const struct partition *p, size_t column, uint64_t seed,
-                       struct err *e)
+/* Samples of the longest of the columns first .. first + n_cols - 1. */
+static size_t n_longest(const struct partition *p, size_t first, size_t n_cols)
 {
-    const uint32_t *rows = p->sample + p->start[column];
+    size_t n = 0;
+
+    for (size_t c = first; c < first + n_cols; c++)
+        n = p->start[c + 1] - p->start[c] > n ? p->start[c + 1] - p->start[c] : n;
+    return n;
+}
+
+/* The rows of the columns first .. first + n_cols - 1, in steps of one row of each; at most `n_steps`. */
+static int take_columns(uint32_t **index, size_t *n, const struct partition *p, size_t first, size_t n_cols,
+                        size_t n_steps, uint64_t seed, uint64_t epoch, struct err *e)
+{
     uint32_t *order;
 
-    *n = p->start[column + 1] - p->start[column];
+    *n = n_steps * n_cols;
     *index = malloc((*n + 1) * sizeof **index);
-    order = malloc((*n + 1) * sizeof *order);
+    order = malloc((n_longest(p, first, n_cols) + 1) * sizeof *order);
     if (!*index || !order) {
         free(*index);
         free(order);
         return err_set(e, ERR_NOMEM, "no memory for the order of %zu rows", *n);
     }
-    partition_order(order, *n, seed, 0, column);
-    for (size_t i = 0; i < *n; i++)
-        (*index)[i] = rows[order[i]];
+    for (size_t c = 0; c < n_cols; c++) {
+        const uint32_t *rows = p->sample + p->start[first + c];
+
+        partition_order(order, n_longest(p, first + c, 1), seed, epoch, first + c);
+        for (size_t step = 0; step < n_steps; step++)
+            (*index)[step * n_cols + c] = rows[order[step]];
+    }
     free(order);
     return 0;
 }
 
-static int check_rows(const struct partition_rule *rule, const struct settings *set, size_t n_rows,
-                      const int32_t *labels, struct err *e)
+static int check_rows(const struct partition_rule *rule, const struct settings *set,
+                      const struct shard_request *q, struct err *e)
 {
-    if (n_rows < (size_t)set->node_count)
-        return err_set(e, ERR_TRAINER, "the data has %zu row%s, and the job %d workers", n_rows,
-                       n_rows == 1 ? "" : "s", set->node_count);
+    size_t n_each = q->n_rows / (size_t)set->node_count;
+
+    if (n_each == 0)
+        return err_set(e, ERR_TRAINER, "the data has %zu row%s, and the job %d workers", q->n_rows,
+                       q->n_rows == 1 ? "" : "s", set->node_count);
+    if (q->batch > n_each)
+        return err_set(e, ERR_TRAINER,
+                       "the data has %zu rows for each of %d workers, less than a batch of %zu", n_each,
+                       set->node_count, q->batch);
     if (rule->kind == PARTITION_COLUMN)
         return err_set(e, ERR_TRAINER, "--partition %s is for data sets of psgd, which have columns",
                        set->partition);
-    if (!labels && rule->kind != PARTITION_IID)
+    if (!q->labels && rule->kind != PARTITION_IID)
         return err_set(e, ERR_TRAINER, "--partition %s divides rows by their labels, and shard() got none",
                        set->partition);
     return 0;
 }
 
-int trainer_shard_make(uint32_t **index, size_t *n, const struct settings *set, int node, size_t n_rows,
-                       const int32_t *labels, struct err *e)
+int trainer_shard_make(uint32_t **index, size_t *n, const struct settings *set, int node,
+                       const struct shard_request *q, struct err *e)
 {
-    struct partition_set rows = {.n = n_rows};
+    size_t n_cols = q->batch > 0 ? q->batch : 1, first = (size_t)node * n_cols;
+    struct partition_set rows = {.n = q->n_rows};
     struct partition_rule rule;
     struct partition p;
     int rc;
 
-    if (partition_rule_parse(&rule, set->partition, e) < 0 || check_rows(&rule, set, n_rows, labels, e) < 0 ||
-        take_labels(&rows, labels, e) < 0)
+    if (partition_rule_parse(&rule, set->partition, e) < 0 || check_rows(&rule, set, q, e) < 0 ||
+        take_labels(&rows, q->labels, e) < 0)
         return e->code;
-    if (partition_init(&p, &rows, &rule, (size_t)set->node_count, 1, set->seed, e) < 0)
+    if (partition_init(&p, &rows, &rule, (size_t)set->node_count, n_cols, set->seed, e) < 0)
         return e->code = e->code == ERR_CONFIG ? ERR_TRAINER : e->code;
-    rc = take_column(index, n, &p, (size_t)node, set->seed, e);
+    rc = take_columns(index, n, &p, first, n_cols, q->batch > 0 ? p.n_rows : n_longest(&p, first, 1),
+                      set->seed, q->epoch, e);
     partition_clear(&p);
     return rc;
 }

@@ -143,12 +143,12 @@ static int ignore_metric(void *owner, const char *name, double value, struct err
 }
 
 /* The rows of worker 0. */
-static int make_shard(void *owner, size_t n_rows, const int32_t *labels, uint32_t **index, size_t *n,
+static int make_shard(void *owner, const struct shard_request *request, uint32_t **index, size_t *n,
                       struct err *e)
 {
     const struct talk *t = owner;
 
-    return trainer_shard_make(index, n, t->how->set, 0, n_rows, labels, e);
+    return trainer_shard_make(index, n, t->how->set, 0, request, e);
 }
 
 static int make_memory(void *owner, size_t bytes)

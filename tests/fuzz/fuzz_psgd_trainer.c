@@ -87,16 +87,18 @@ static void send_records(int socket, const uint8_t *data, size_t size)
 static void check_rows(struct psgd *p)
 {
     static const int32_t labels[N_ROWS] = {1, 0, 2, 1};
-    const uint32_t *index;
+    const struct psgd_data data = {.n_rows = N_ROWS, .labels = labels};
+    uint32_t *index;
     size_t n;
 
-    if (psgd_shard(p, N_ROWS, labels, &index, &n) < 0)
+    if (psgd_shard(p, &data, &index, &n) < 0)
         return;
     if (n > N_ROWS)
         abort();
     for (size_t i = 0; i < n; i++)
         if (index[i] >= N_ROWS)
             abort();
+    free(index);
 }
 
 static void take_step(struct psgd *p)

@@ -24,9 +24,11 @@ static int take_metric(void *owner, const char *name, double value, struct err *
     return 0;
 }
 
-static int take_rows(void *owner, size_t n_rows, const int32_t *labels, uint32_t **index, size_t *n,
+static int take_rows(void *owner, const struct shard_request *request, uint32_t **index, size_t *n,
                      struct err *e)
 {
+    const int32_t *labels = request->labels;
+    size_t n_rows = request->n_rows;
     int32_t sum = 0;
 
     (void)owner;

@@ -297,7 +297,7 @@ while w.next():
     def test_rows_are_the_jobs(self):
         with Psgd(self.PROGRAM % "[3, 1, 3, 1, 2]") as p:
             r = self.shard(p)
-            self.assertEqual((r.n, r.flags), (5, HAS_LABELS))
+            self.assertEqual((r.n, r.flags, r.step, r.shape), (5, HAS_LABELS, 0, ()))
             self.assertEqual(struct.unpack("5i", os.pread(r.files[0], 99, 0)), (3, 1, 3, 1, 2))
             self.assertTrue(fcntl.fcntl(r.files[0], fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK)
             os.close(r.files[0])
@@ -305,6 +305,66 @@ while w.next():
             p.take(READY)
             p.stop()
         self.assertEqual(p.stdout, "[4, 0]\n")
+
+    BATCHES = """
+import psgd.trainer
+w = psgd.trainer.open({"w": (1,)})
+for rows in psgd.trainer.steps(w.batches(5, 2, [3, 1, 3, 1, 2])):
+    print(rows)
+    w.stepped(loss=0, samples=2, lr=1)
+"""
+
+    def give_rows(self, p, epoch, *rows):
+        r = p.take(SHARD)
+        self.assertEqual((r.n, r.flags, r.step, r.shape), (5, HAS_LABELS, epoch, (2,)))
+        os.close(r.files[0])
+        p.answer(SHARDED, struct.pack("4I", *rows), n=4)
+
+    def start_batches(self, p, **plan):
+        p.take_tensors()
+        p.accept(0, [0], **plan)
+        p.take(VALUES)
+        self.give_rows(p, 0, 4, 0, 2, 1)
+        self.assertEqual(p.take(READY).n, 2)
+
+    def test_batches_have_the_order_of_each_epoch_also_after_a_checkpoint(self):
+        with Psgd(self.BATCHES) as p:
+            self.start_batches(p)
+            p.go(0)
+            self.give_rows(p, 0, 4, 0, 2, 1)
+            p.take(UPDATED)
+            p.local_step(1)
+            p.go(2)
+            self.give_rows(p, 1, 1, 2, 3, 4)
+            p.take(UPDATED)
+            state = p.answer(SAVE, b"")
+            p.local_step(3)
+            p.stop()
+        self.assertEqual(p.stdout, "[4, 0]\n[2, 1]\n[1, 2]\n[3, 4]\n")
+        with Psgd(self.BATCHES) as q:
+            self.start_batches(q, n_done=3)
+            q.answer(RESTORE, state)
+            q.go(3)
+            self.give_rows(q, 1, 1, 2, 3, 4)
+            q.take(UPDATED)
+            q.go(4)
+            self.give_rows(q, 2, 0, 1, 2, 3)
+            q.take(UPDATED)
+            q.stop()
+        self.assertEqual(q.stdout, "[3, 4]\n[0, 1]\n")
+
+    def test_batches_alone_are_of_all_rows(self):
+        said = alone("""
+import psgd.trainer
+w = psgd.trainer.open({"w": (1,)})
+batches = w.batches(6, 2)
+for epoch in range(2):
+    for rows in psgd.trainer.steps(batches):
+        print(*rows)
+        w.stepped(loss=0, samples=2, lr=1)
+""").split()
+        self.assertEqual([sorted(said[:6]), sorted(said[6:])], [list("012345")] * 2)
+        self.assertNotEqual(said[:6], said[6:])
 
     def test_why_there_is_no_shard_is_an_error(self):
         with Psgd(self.PROGRAM % None) as p:
@@ -447,6 +507,7 @@ class Calls(unittest.TestCase):
             "psgd.trainer.open({'w': (1,)})": "this program has a worker: open() or wrap() is called once",
             "w.next()\nw.gradient(loss=0, samples=-1, lr=1)": "samples=-1 is less than 0",
             "w.shard(2, [1])": "shard has 2 rows and 1 labels",
+            "w.batches(2, 0)": "batches of 0 rows: at least 1 is needed",
             "w.log(**{'a b': 1})": "the metric 'a b' has a name that is not 1 to 64 of a-z, A-Z, 0-9 and _./:@%-",
         }
         for program, sentence in cases.items():

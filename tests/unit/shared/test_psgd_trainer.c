@@ -193,7 +193,8 @@ static void open_in_turn(enum trainer_kind kind, uint32_t flags)
 
 TEST(a_program_without_a_job_is_alone)
 {
-    const uint32_t *index;
+    const struct psgd_data data = {.n_rows = 5};
+    uint32_t *index;
     size_t n;
 
     unsetenv(TRAINER_ENV);
@@ -208,10 +209,11 @@ TEST(a_program_without_a_job_is_alone)
     assert_false(psgd_plan(p)->takes_gradients);
     for (size_t i = 0; i < N_PARAMS; i++)
         assert_true(psgd_params(p)[i] == 0 && psgd_grads(p)[i] == 0);
-    assert_int_equal(psgd_shard(p, 5, NULL, &index, &n), 0);
+    assert_int_equal(psgd_shard(p, &data, &index, &n), 0);
     assert_int_equal(n, 5);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(index[i], i);
+    free(index);
     for (uint64_t step = 0; step < 1000; step++) {
         assert_int_equal(psgd_next(p), PSGD_GO);
         assert_int_equal(psgd_plan(p)->step, step);
@@ -374,8 +376,9 @@ TEST(a_shard_is_a_copy_of_psgds_rows)
 {
     static const int32_t labels[] = {4, 1, 2, 0};
     static const uint32_t some[] = {3, 0}, one[] = {2};
-    const uint32_t *first, *second;
+    struct psgd_data data = {.n_rows = 4, .labels = labels, .batch = 2, .epoch = 7};
     struct trainer_record r;
+    uint32_t *first, *second;
     int32_t sent[N_OF(labels)];
     size_t n;
     int fd;
@@ -383,22 +386,26 @@ TEST(a_shard_is_a_copy_of_psgds_rows)
     open_accepted(0);
     put_file((struct trainer_record){.kind = TRAINER_SHARDED, .n = 2}, some, sizeof some);
     put_file((struct trainer_record){.kind = TRAINER_SHARDED, .n = 1}, one, sizeof one);
-    assert_int_equal(psgd_shard(p, 4, labels, &first, &n), 0);
+    assert_int_equal(psgd_shard(p, &data, &first, &n), 0);
     assert_int_equal(n, 2);
-    assert_int_equal(psgd_shard(p, 3, NULL, &second, &n), 0);
+    data = (struct psgd_data){.n_rows = 3};
+    assert_int_equal(psgd_shard(p, &data, &second, &n), 0);
     assert_true(n == 1 && second[0] == 2 && first[0] == 3 && first[1] == 0);
     take(TRAINER_VALUES);
     assert_int_equal(fd_pass_receive(fake.socket, &r, sizeof r, &fd, 0), sizeof r);
     fake.n_taken++;
-    assert_true(r.kind == TRAINER_SHARD && r.n == 4 && r.flags == TRAINER_HAS_LABELS);
+    assert_true(r.kind == TRAINER_SHARD && r.n == 4 && r.flags == TRAINER_HAS_LABELS && r.step == 7);
+    assert_true(r.n_dims == 1 && r.u.of.shape[0] == 2);
     assert_int_equal(pread(fd, sent, sizeof sent, 0), sizeof labels);
     assert_memory_equal(sent, labels, sizeof labels);
     assert_int_equal(pwrite(fd, sent, 1, 0), -1); /* sealed */
     close(fd);
     r = take(TRAINER_SHARD);
-    assert_true(r.n == 3 && r.flags == 0);
+    assert_true(r.n == 3 && r.flags == 0 && r.step == 0 && r.n_dims == 0);
+    free(first);
+    free(second);
     put_text(TRAINER_REFUSED, "dirichlet needs labels", 0);
-    assert_int_equal(psgd_shard(p, 4, NULL, &first, &n), -1);
+    assert_int_equal(psgd_shard(p, &data, &first, &n), -1);
     assert_said("dirichlet needs labels");
 }
 
@@ -455,10 +462,11 @@ static int wait_in_open(void)
 
 static int wait_in_shard(void)
 {
-    const uint32_t *index;
+    const struct psgd_data data = {.n_rows = 4};
+    uint32_t *index;
     size_t n;
 
-    return psgd_shard(p, 4, NULL, &index, &n);
+    return psgd_shard(p, &data, &index, &n);
 }
 
 static int wait_in_next(void)

@@ -20,7 +20,8 @@ static struct {
     struct trainer_link link;
     char metric[TRAINER_TEXT];
     double value;
-    size_t n_rows;
+    size_t n_rows, batch;
+    uint64_t epoch;
     int32_t first_label;
     int n_waits;
     atomic_bool interrupted;
@@ -40,12 +41,16 @@ static int take_metric(void *owner, const char *name, double value, struct err *
 }
 
 /* All rows but the first, in the reverse order. */
-static int divide_rows(void *owner, size_t n_rows, const int32_t *labels, uint32_t **index, size_t *n,
+static int divide_rows(void *owner, const struct shard_request *request, uint32_t **index, size_t *n,
                        struct err *e)
 {
+    size_t n_rows = request->n_rows;
+
     (void)owner;
     it.n_rows = n_rows;
-    it.first_label = labels ? labels[0] : -1;
+    it.batch = request->batch;
+    it.epoch = request->epoch;
+    it.first_label = request->labels ? request->labels[0] : -1;
     if (n_rows < 2)
         return err_set(e, ERR_TRAINER, "too few rows");
     *n = n_rows - 1;
@@ -313,7 +318,8 @@ TEST(metrics_and_shards_are_served_before_an_answer)
     open_link();
     send_one((struct trainer_record){.kind = TRAINER_METRIC, .loss = 0.25, .u.of.text = "val/f1"});
     send_with((struct trainer_record){.kind = TRAINER_SHARD, .n = 3, .flags = TRAINER_HAS_LABELS}, fd);
-    send_one((struct trainer_record){.kind = TRAINER_SHARD, .n = 1});
+    send_one(
+        (struct trainer_record){.kind = TRAINER_SHARD, .n = 1, .step = 7, .n_dims = 1, .u.of.shape = {5}});
     send_one((struct trainer_record){.kind = TRAINER_GRADIENT, .n = 64});
     assert_ok(go(&answer, &e));
     assert_int_equal(answer.n, 64);
@@ -325,7 +331,7 @@ TEST(metrics_and_shards_are_served_before_an_answer)
     assert_int_equal(pread(got, index, sizeof index, 0), sizeof index);
     assert_true(index[0] == 2 && index[1] == 1);
     close(got);
-    assert_int_equal(it.n_rows, 1); /* of the second */
+    assert_true(it.n_rows == 1 && it.batch == 5 && it.epoch == 7); /* of the second */
     assert_int_equal(it.first_label, -1);
     assert_string_equal(receive(TRAINER_REFUSED, &got).u.of.text, "too few rows");
     close(fd);
