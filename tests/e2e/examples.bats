@@ -14,6 +14,8 @@ follow() {
 }
 
 @test "the ZeroMQ notebook's numbers come from agents, to every digit" {
+    isolation_needs
+    [ ${#UNISOLATED[@]} -eq 0 ] || skip "without isolation the example's agents run no codec of a user's"
     run follow zeromq-easgd
     echo "$output"
     [ "$status" -eq 0 ]

@@ -18,12 +18,13 @@ blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !
     [ "$(wc -l <average.c)" -le 5 ]
     [ "$(wc -l <outer.c)" -lt 45 ]
     PORTS=("$(free_port)" "$(free_port)")
+    isolation_needs
     {
         echo 'set -em'
         # shellcheck disable=SC2016 # expanded by the session
         echo 'up() { until curl -sf -o /dev/null "http://127.0.0.1:$1/healthz"; do sleep 0.05; done; }'
         blocks sh README.md | sed "s/15387/${PORTS[0]}/g; s/15388/${PORTS[1]}/g
-            s/^\(build\/agent --port \([0-9]*\) .*\) &\$/\1 2>>agents.log \& up \2/"
+            s/^\(build\/agent --port \([0-9]*\) .*\) &\$/\1 ${UNISOLATED[*]} 2>>agents.log \& up \2/"
     } >session.sh
     grep -q -- '--codec average.c' session.sh
     grep -q -- '--codec outer.c' session.sh

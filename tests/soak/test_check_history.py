@@ -276,7 +276,7 @@ class Breaks(unittest.TestCase):
         self.breaks("I11")
 
     def test_I12_an_agent_grows(self):
-        self.idle("agent0", rss_bytes=80 << 20)
+        self.idle("agent0", rss_bytes=check_history.RSS_MAX + 1)
         self.breaks("I12")
 
 
