@@ -176,8 +176,8 @@ int step_add_result(struct step *s, float *grads, const struct step_result *r, s
     s->grads = grads;
     s->result = *r;
     s->abstains = s->abstains || r->n == 0;
-    if (r->is_finished)
-        exchange_set_finished(s->cfg.exchange);
+    if (r->is_finished && exchange_set_finished(s->cfg.exchange, e) < 0)
+        return e->code;
     if (!s->abstains)
         return check_gradient(s, grads, r->loss, e);
     if (grads)

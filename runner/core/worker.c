@@ -6,6 +6,7 @@
 #include "runner/exchange/exchange_state.h"
 #include "runner/exchange/exchange_step.h"
 #include "runner/exchange/feed.h"
+#include "runner/exchange/finish_vote.h"
 #include "runner/exchange/stop_vote.h"
 
 typedef int state(struct worker *w, struct worker_request *request, struct err *e);
@@ -95,6 +96,8 @@ static int at_row(struct worker *w, struct worker_request *request, struct err *
     w->at_block = 0;
     if (step_is_last(w->cfg.step))
         return go_to(w, at_epoch_end);
+    if (finish_vote_hold(w->cfg.exchange) == CODEC_WAIT)
+        return after_call(w, CODEC_WAIT, at_row);
     if (feed_is_used(w->cfg.exchange))
         return after_call(w, feed_await(w->cfg.exchange, e), at_shared_row);
     return go_to(w, w->row < rows_per_epoch(w) ? in_blocks : at_epoch_end);

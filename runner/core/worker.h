@@ -14,6 +14,7 @@
  *   at_epoch         the next epoch begins                                             at_row
  *                    after the last one, or a decision ends the job                    at_close, at_end
  *   at_row           the next mini-batch                                               in_blocks
+ *                    no program has data, and the last step is not known: waits        at_row
  *                    --feed shared: requests its number; may wait                      at_shared_row
  *                    none is left, or the job ends                                     at_epoch_end
  *   at_shared_row    the mini-batch is of this epoch                                   in_blocks

@@ -82,6 +82,11 @@ int combining_open(struct channel *ch, struct err *e)
     for (int k = 0; (has_own(ch) || is_copied(ch)) && !is_server(ch) && k < b->n_vectors; k++)
         if (combining_room(ch, &b->own[k]) < 0)
             return e->code;
+    if (ch->round.draw && ch->x->cfg.has_trainer) {
+        b->finished = calloc((size_t)ch->codec.n_workers, sizeof *b->finished);
+        if (!b->finished)
+            return err_set(e, ERR_NOMEM, "no memory for what %d workers have said", ch->codec.n_workers);
+    }
     return b->path->open(ch);
 }
 
@@ -94,6 +99,7 @@ void combining_clear(struct combining *b)
     free(b->senders);
     free(b->work);
     free(b->inputs);
+    free(b->finished);
     *b = (struct combining){0};
 }
 
@@ -446,6 +452,8 @@ int combining_take(struct channel *ch, int node, struct wire_in *in)
     if (to.weight > 0 && ch->compressing.copies.left)
         to.vectors[0] = compressing_whole(ch, node, to.vectors[0]);
     ch->combining.n_finished = to.is_finished + (ch->run.n_merged > 0 ? ch->combining.n_finished : 0);
+    if (ch->combining.finished && to.is_finished)
+        ch->combining.finished[node] = true;
     return merge_contribution(ch, node, &to);
 }
 
@@ -531,9 +539,23 @@ int combining_finish(struct channel *ch)
                : rc;
 }
 
+/* Where workers are drawn, each has said so in the round in which it was drawn. What workers without servers
+ * know of lost ones may differ. */
+static bool all_are_finished(const struct channel *ch)
+{
+    const struct combining *b = &ch->combining;
+    int k = 0;
+
+    if (!b->finished)
+        return b->n_finished == ch->codec.n_contributions;
+    while (k < ch->codec.n_workers && (b->finished[k] || (is_server(ch) && channel_has_left(ch, k))))
+        k++;
+    return k == ch->codec.n_workers;
+}
+
 void combining_check_finished(struct channel *ch)
 {
-    if (ch->codec.is_sync && ch->combining.n_finished == ch->codec.n_workers)
+    if (ch->codec.is_sync && ch->x->cfg.has_trainer && all_are_finished(ch))
         exchange_end_finished(ch->x);
 }
 

@@ -61,6 +61,7 @@ struct combining {
     float merged_weight;
     bool is_empty;  /* on a server: the last round had no contribution */
     int n_finished; /* workers that have said in this round that they are finished */
+    bool *finished; /* (n_workers) in this or an earlier round, where workers are drawn; otherwise NULL */
     /* For an aggregate other than the mean (shared/job/aggregate.h): all contributions, not merged. */
     struct aggregate aggregate;
     float *all;         /* (n_most, n_vectors, n_params) */
@@ -138,7 +139,7 @@ void combining_measure(struct channel *ch, int vector);
  * completes the combination, and on a worker applies it. Returns a code, CODEC_GO, or CODEC_WAIT: no
  * contribution has arrived, and nothing is applied. */
 int combining_finish(struct channel *ch);
-/* After the last merge: ends a synchronous job if all workers are finished. */
+/* After the last merge, of n_contributions: ends a synchronous job if all workers are finished. */
 void combining_check_finished(struct channel *ch);
 /* Passes the combination to the rule: on a server in asgd, or on a worker, whose parameters it moves. */
 int combining_apply(struct channel *ch, const float *const *vectors, const float *numbers);

@@ -109,7 +109,7 @@ bool exchange_waits(const struct exchange *x)
     for (int i = 0; i < x->n_channels; i++)
         if (x->channels[i].is_waiting)
             return true;
-    return x->feed.waits || x->stop_vote.waits || barrier_waits(x);
+    return x->feed.waits || x->stop_vote.waits || x->finish_vote.waits || barrier_waits(x);
 }
 
 /* An early contribution to the next round does not end the wait for this one. */
@@ -230,9 +230,15 @@ void exchange_set_loss(struct exchange *x, double loss)
         x->channels[i].run.loss = (float)loss;
 }
 
-void exchange_set_finished(struct exchange *x)
+int exchange_set_finished(struct exchange *x, struct err *e)
 {
+    x->e = e;
+    if (x->is_finished)
+        return 0;
     x->is_finished = true;
+    if (barrier_is_used(x) && x->stop_vote.stop.reason == STOP_NONE)
+        x->stop_vote.stop = (struct stop){STOP_FINISHED, x->channels[0].run.step + 1, NAN, NAN};
+    return finish_vote_is_used(x) && finish_vote_say(x) < 0 ? e->code : 0;
 }
 
 void exchange_end_finished(struct exchange *x)
@@ -259,6 +265,7 @@ int exchange_on_step(struct exchange *x, struct err *e)
 
     for (int i = 0; i < x->n_channels; i++)
         x->channels[i].run.step++;
+    finish_vote_check(x);
     rc = on_each(x, x->handlers.on_step, e);
     if (x->handlers.counts_steps) /* an event rule has no rounds of its own */
         for (int i = 0; i < x->n_channels; i++)
@@ -439,7 +446,7 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     for (int i = 0; i < x->n_channels; i++)
         if (collecting_on_event(&x->channels[i], ev, e) < 0)
             return e->code;
-    return wake_up(x) < 0 || stop_vote_update(x) < 0 ? e->code : outcome(x);
+    return wake_up(x) < 0 || stop_vote_update(x) < 0 || finish_vote_update(x) < 0 ? e->code : outcome(x);
 }
 
 double exchange_wakes_at(const struct exchange *x)
@@ -558,6 +565,10 @@ void exchange_waits_for(const struct exchange *x, char *out, size_t size)
     }
     if (x->stop_vote.waits) {
         stop_vote_waits_for(x, out, size);
+        return;
+    }
+    if (x->finish_vote.waits) {
+        finish_vote_waits_for(x, out, size);
         return;
     }
     if (barrier_waits(x)) {

@@ -166,7 +166,7 @@ static int open_peer_stats(struct exchange *x, struct err *e)
     int n = cfg->n_workers + cfg->n_servers;
 
     if (peer_stats_open(&x->peer_stats, n, e) < 0 || stall_open(&x->stall, n, e) < 0 ||
-        barrier_open(x, e) < 0 || stop_vote_open(x, e) < 0)
+        barrier_open(x, e) < 0 || stop_vote_open(x, e) < 0 || finish_vote_open(x, e) < 0)
         return e->code;
     if (!x->rule && n > PEER_STATS_AT_ONCE)
         return 0;
@@ -245,6 +245,7 @@ void exchange_free(struct exchange *x)
     stall_clear(&x->stall);
     barrier_clear(&x->barrier);
     stop_vote_clear(&x->stop_vote);
+    finish_vote_clear(&x->finish_vote);
     free(x);
 }
 

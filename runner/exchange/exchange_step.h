@@ -26,9 +26,11 @@ bool exchange_takes_part(const struct exchange *x);
 int exchange_on_block(struct exchange *x, int block, struct err *e);
 /* Before on_grad: the mean loss of these samples. */
 void exchange_set_loss(struct exchange *x, double loss);
-/* Before on_grad, of a training program: this worker has no more data, and passes 0 samples from now on. A
- * synchronous job of a rule that combines contributions of all workers ends when all have none. */
-void exchange_set_finished(struct exchange *x);
+/* Before on_grad, of a training program: this worker has no more data, and passes 0 samples from now on. When
+ * all have none, the job ends, as by a decision of its nodes: a synchronous job of a rule that combines with
+ * the first exchange to which all have said so, others by finish_vote.h. In an asynchronous job with servers
+ * the worker ends after this step. */
+int exchange_set_finished(struct exchange *x, struct err *e);
 int exchange_on_grad(struct exchange *x, size_t n_samples, struct err *e);
 
 /* Does the rule exchange gradients, by which the optimizer updates? */

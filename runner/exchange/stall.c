@@ -34,6 +34,8 @@ int stall_awaits(const struct exchange *x)
     int node = x->feed.waits ? FEED_SERVER : stop_vote_awaits(x);
 
     if (node == STALL_NO_NODE)
+        node = finish_vote_awaits(x);
+    if (node == STALL_NO_NODE)
         node = barrier_awaits(x);
     if (node != STALL_NO_NODE)
         return node;

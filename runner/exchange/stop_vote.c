@@ -49,34 +49,34 @@ static bool is_server(const struct exchange *x)
     return x->cfg.node < 0;
 }
 
-static bool is_present(const struct exchange *x, int worker)
+bool stop_vote_is_present(const struct exchange *x, int worker)
 {
     return worker == x->cfg.node || !x->peer_stats.has_left[exchange_slot(x, worker)];
 }
 
-static int coordinator(const struct exchange *x)
+int stop_vote_coordinator(const struct exchange *x)
 {
     int k = 0;
 
     if (x->cfg.n_servers > 0)
         return FIRST_SERVER;
-    while (k < x->cfg.n_workers && !is_present(x, k))
+    while (k < x->cfg.n_workers && !stop_vote_is_present(x, k))
         k++;
     return k;
 }
 
-static int send_vote(struct exchange *x, int to, enum stop_vote_kind kind, enum stop_reason reason,
-                     const void *payload, size_t len)
+int stop_vote_send(struct exchange *x, int to, enum stop_vote_kind kind, uint64_t round, const void *payload,
+                   size_t len)
 {
     uint16_t channel = (uint16_t)(to < 0 ? FIRST_SERVER - to : x->channels[0].id);
     const struct mesh_head h = {
-        .kind = FRAME_STOP_VOTE, .peer = to, .channel = channel, .index = kind, .round = (uint64_t)reason};
+        .kind = FRAME_STOP_VOTE, .peer = to, .channel = channel, .index = kind, .round = round};
     struct mesh_buf *b;
     int rc;
 
-    /* In asgd a message can be dropped, because a later one replaces it; but not the decision to end the
+    /* In asgd results can be dropped, because later ones replace them; but not the decision to end the
      * job. */
-    if (!x->cfg.is_sync && kind != STOP_VOTE_STOP && reason == STOP_NONE &&
+    if (!x->cfg.is_sync && kind <= STOP_VOTE_RESULT && round == STOP_NONE &&
         mesh_queued_for(x->mesh, to) >= EXCHANGE_BACKLOG_MAX + STOP_VOTE_QUEUE)
         return CODEC_GO;
     b = mesh_buf_take(x->mesh);
@@ -94,7 +94,8 @@ static int send_to_workers(struct exchange *x, enum stop_vote_kind kind, enum st
                            const struct stop_vote_result *r)
 {
     for (int k = 0; k < x->cfg.n_workers; k++)
-        if (k != x->cfg.node && is_present(x, k) && send_vote(x, k, kind, reason, r, r ? sizeof *r : 0) < 0)
+        if (k != x->cfg.node && stop_vote_is_present(x, k) &&
+            stop_vote_send(x, k, kind, reason, r, r ? sizeof *r : 0) < 0)
             return x->e->code;
     return CODEC_GO;
 }
@@ -103,7 +104,7 @@ static int send_to_workers(struct exchange *x, enum stop_vote_kind kind, enum st
 static int forward_result(struct exchange *x, const struct stop_vote_result *r, enum stop_reason reason)
 {
     for (int s = 1; s < x->cfg.n_servers; s++)
-        if (send_vote(x, FIRST_SERVER - s, STOP_VOTE_RESULT, reason, r, sizeof *r) < 0)
+        if (stop_vote_send(x, FIRST_SERVER - s, STOP_VOTE_RESULT, reason, r, sizeof *r) < 0)
             return x->e->code;
     if (x->cfg.n_servers > 0 || reason == STOP_NONE || !x->cfg.goes_on)
         return CODEC_GO;
@@ -167,10 +168,11 @@ static int answer_late(struct exchange *x)
     for (int k = 0; x->cfg.is_sync && k < x->cfg.n_workers; k++) {
         struct stop_vote_report *r = &v->reports[k];
 
-        if (k == x->cfg.node || !is_present(x, k) || r->own.n != v->known.n || r->known.n >= v->known.n)
+        if (k == x->cfg.node || !stop_vote_is_present(x, k) || r->own.n != v->known.n ||
+            r->known.n >= v->known.n)
             continue;
         r->known = v->known;
-        if (send_vote(x, k, STOP_VOTE_RESULT, v->stop.reason, &v->known, sizeof v->known) < 0)
+        if (stop_vote_send(x, k, STOP_VOTE_RESULT, v->stop.reason, &v->known, sizeof v->known) < 0)
             return x->e->code;
     }
     return CODEC_GO;
@@ -184,7 +186,7 @@ static struct stop_vote_result mean_result(const struct exchange *x, uint64_t n)
     for (int k = 0; k < x->cfg.n_workers; k++) {
         const struct stop_vote_result *r = &x->stop_vote.reports[k].own;
 
-        if (!is_present(x, k))
+        if (!stop_vote_is_present(x, k))
             continue;
         m.step = r->step < m.step ? r->step : m.step;
         m.loss += r->loss;
@@ -225,7 +227,7 @@ static int announce_result(struct exchange *x)
     for (int k = 0; k < x->cfg.n_workers; k++) {
         const struct stop_vote_report *r = &v->reports[k];
 
-        if (!is_present(x, k))
+        if (!stop_vote_is_present(x, k))
             continue;
         least = r->own.n < least ? r->own.n : least;
         latest = r->known.n > latest->n ? &r->known : latest;
@@ -245,9 +247,9 @@ static int send_report(struct exchange *x)
     struct stop_vote *v = &x->stop_vote;
     const struct stop_vote_report r = {v->own, v->known};
 
-    v->reported_to = coordinator(x);
+    v->reported_to = stop_vote_coordinator(x);
     if (v->reported_to != x->cfg.node)
-        return send_vote(x, v->reported_to, STOP_VOTE_REPORT, STOP_NONE, &r, sizeof r);
+        return stop_vote_send(x, v->reported_to, STOP_VOTE_REPORT, STOP_NONE, &r, sizeof r);
     v->reports[x->cfg.node] = r;
     return announce_result(x);
 }
@@ -281,7 +283,7 @@ static int on_report(struct exchange *x, const struct mesh_head *h, const struct
     last->own = r.own;
     if (r.known.n > last->known.n) /* otherwise a later result is in transit to it */
         last->known = r.known;
-    return coordinator(x) == x->cfg.node ? announce_result(x) : CODEC_GO;
+    return stop_vote_coordinator(x) == x->cfg.node ? announce_result(x) : CODEC_GO;
 }
 
 /* The n-th mean exists only after each worker has made n evaluations, this worker included. In asgd a
@@ -323,10 +325,14 @@ int stop_vote_on_message(struct exchange *x, const struct mesh_event *ev)
 {
     static int (*const of_kind[STOP_VOTE_KINDS])(struct exchange *, const struct mesh_head *,
                                                  const struct mesh_buf *) = {
-        [STOP_VOTE_REPORT] = on_report, [STOP_VOTE_RESULT] = on_result, [STOP_VOTE_STOP] = on_stop};
+        [STOP_VOTE_REPORT] = on_report,
+        [STOP_VOTE_RESULT] = on_result,
+        [STOP_VOTE_STOP] = on_stop,
+        [STOP_VOTE_FINISHED] = finish_vote_on_finished,
+        [STOP_VOTE_LAST] = finish_vote_on_last};
     uint32_t kind = ev->head.index;
 
-    if (kind >= STOP_VOTE_KINDS || (kind != STOP_VOTE_STOP && !x->stop_vote.is_on))
+    if (kind >= STOP_VOTE_KINDS || (kind <= STOP_VOTE_RESULT && !x->stop_vote.is_on))
         return refuse_result(x, ev->head.peer);
     return of_kind[kind](x, &ev->head, ev->buf);
 }
@@ -351,9 +357,9 @@ int stop_vote_update(struct exchange *x)
     if (!v->is_on || v->n_left == x->n_left)
         return CODEC_GO;
     v->n_left = x->n_left;
-    if (!is_server(x) && v->reported_to != coordinator(x) && v->own.n > 0)
+    if (!is_server(x) && v->reported_to != stop_vote_coordinator(x) && v->own.n > 0)
         return send_report(x);
-    return coordinator(x) == x->cfg.node ? announce_result(x) : CODEC_GO;
+    return stop_vote_coordinator(x) == x->cfg.node ? announce_result(x) : CODEC_GO;
 }
 
 /* On the coordinator: the first worker whose result is missing while other workers wait. */
@@ -363,10 +369,10 @@ static int missing(const struct exchange *x)
     uint64_t most = v->known.n;
 
     for (int k = 0; k < x->cfg.n_workers; k++)
-        if (is_present(x, k) && v->reports[k].own.n > most)
+        if (stop_vote_is_present(x, k) && v->reports[k].own.n > most)
             most = v->reports[k].own.n;
     for (int k = 0; most > v->known.n && k < x->cfg.n_workers; k++)
-        if (is_present(x, k) && v->reports[k].own.n < most)
+        if (stop_vote_is_present(x, k) && v->reports[k].own.n < most)
             return k;
     return STALL_NO_NODE;
 }
@@ -377,9 +383,9 @@ int stop_vote_awaits(const struct exchange *x)
 
     if (!v->is_on || !x->cfg.is_sync)
         return STALL_NO_NODE;
-    if (coordinator(x) == x->cfg.node)
+    if (stop_vote_coordinator(x) == x->cfg.node)
         return missing(x);
-    return v->waits ? coordinator(x) : STALL_NO_NODE;
+    return v->waits ? stop_vote_coordinator(x) : STALL_NO_NODE;
 }
 
 void stop_vote_waits_for(const struct exchange *x, char *out, size_t size)
@@ -387,7 +393,7 @@ void stop_vote_waits_for(const struct exchange *x, char *out, size_t size)
     const struct stop_vote *v = &x->stop_vote;
     int node = stop_vote_awaits(x);
 
-    if (coordinator(x) == x->cfg.node)
+    if (stop_vote_coordinator(x) == x->cfg.node)
         snprintf(out, size, "node %d's result of the evaluation after step %" PRIu64, node, v->own.step);
     else
         snprintf(out, size, "node %d's message about the evaluation after step %" PRIu64, node, v->own.step);

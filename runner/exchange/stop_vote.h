@@ -43,7 +43,14 @@
 struct exchange;
 
 /* The frame's index. */
-enum stop_vote_kind { STOP_VOTE_REPORT, STOP_VOTE_RESULT, STOP_VOTE_STOP, STOP_VOTE_KINDS };
+enum stop_vote_kind {
+    STOP_VOTE_REPORT,
+    STOP_VOTE_RESULT,
+    STOP_VOTE_STOP,
+    STOP_VOTE_FINISHED, /* this and the next one: finish_vote.h */
+    STOP_VOTE_LAST,
+    STOP_VOTE_KINDS
+};
 
 /* The result of an evaluation. Frames contain this struct: 32 bytes, little-endian. */
 struct stop_vote_result {
@@ -94,6 +101,12 @@ bool stop_vote_close_changes(const struct exchange *x);
 /* Have workers made local steps since the last exchange of a rule with local steps? */
 bool stop_vote_closes_within_round(const struct exchange *x);
 
+/* For the exchange and finish_vote.c. The node that collects the workers' messages, and whether a worker has
+ * not left; sends a frame of that kind, whose round is `round`. CODEC_GO or a code. */
+int stop_vote_coordinator(const struct exchange *x);
+bool stop_vote_is_present(const struct exchange *x, int worker);
+int stop_vote_send(struct exchange *x, int to, enum stop_vote_kind kind, uint64_t round, const void *payload,
+                   size_t len);
 /* For the exchange. Handles a FRAME_STOP_VOTE; the caller keeps its buffer. CODEC_GO or a code. */
 int stop_vote_on_message(struct exchange *x, const struct mesh_event *ev);
 /* After any event: a worker may have left, or a server's codec may have asked to end the job. */

@@ -120,6 +120,7 @@ static void node_open(struct cluster *c, int slot)
                                                 .target_accuracy = cfg->target_accuracy,
                                                 .patience = cfg->patience,
                                                 .overlap = cfg->overlap,
+                                                .has_trainer = cfg->has_trainer,
                                                 .path = cfg->path,
                                                 .aggregate = cfg->aggregate,
                                                 .n_drawn = cfg->n_drawn,

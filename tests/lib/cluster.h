@@ -27,6 +27,7 @@ struct cluster_config {
     uint64_t eval_every;    /* 0: workers evaluate nothing */
     double target_accuracy; /* of exchange_config, as the next one */
     int patience;
+    bool has_trainer;        /* of exchange_config, for tests that drive the nodes by hand */
     bool shares_evaluations; /* also without the two */
     /* The accuracy that a worker finds after that step; NULL: none */
     double (*accuracy)(int worker, uint64_t step);

@@ -478,6 +478,132 @@ TEST(a_codec_sees_evaluations_and_decides_by_them)
         }
 }
 
+/* The programs of three workers have no more data. */
+
+static void open_finishing(struct bench *b)
+{
+    const struct cluster_config cfg = {.codec = "plain",
+                                       .is_asgd = true,
+                                       .n_workers = WORKERS,
+                                       .goes_on = 1,
+                                       .n_params = N_PARAMS,
+                                       .n_steps = 200,
+                                       .has_trainer = true};
+
+    b->e = (struct err){0};
+    cluster_open(&b->c, &cfg);
+}
+
+static void finish(struct bench *b, int slot)
+{
+    assert_int_equal(exchange_set_finished(b->c.nodes[slot].x, &b->e), 0);
+}
+
+/* Until no node has a message. */
+static void settle(struct bench *b)
+{
+    for (int i = 0; i < 5 * WORKERS; i++)
+        assert_true(receive(b, i % WORKERS) >= 0);
+}
+
+static uint64_t last_step(const struct bench *b, int slot)
+{
+    return b->c.nodes[slot].x->finish_vote.last;
+}
+
+TEST(workers_without_more_data_end_after_the_step_that_the_last_of_them_can_promise)
+{
+    struct bench b;
+
+    open_finishing(&b);
+    for (int w = 0; w < WORKERS; w++) {
+        b.c.nodes[w].x->channels[0].run.step = (uint64_t)(10 * w + 5);
+        settle(&b);
+        assert_int_equal(finish_vote_hold(b.c.nodes[w].x), CODEC_GO); /* as long as another one has data */
+        finish(&b, w);
+    }
+    settle(&b);
+    for (int w = 0; w < WORKERS; w++) {
+        assert_int_equal(last_step(&b, w), 26);
+        assert_int_equal(stop_vote_decision(b.c.nodes[w].x)->reason, STOP_NONE);
+        assert_int_equal(finish_vote_hold(b.c.nodes[w].x), CODEC_GO);
+        b.c.nodes[w].x->channels[0].run.step = 26;
+        finish_vote_check(b.c.nodes[w].x);
+        assert_int_equal(stop_vote_decision(b.c.nodes[w].x)->reason, STOP_FINISHED);
+    }
+    cluster_close(&b.c);
+}
+
+/* Worker 0 is lost after each number of messages. What one worker knows of the last step counts for all. */
+TEST(the_next_coordinator_finds_the_same_last_step)
+{
+    for (int n_rounds = 0; n_rounds <= 4; n_rounds++)
+        for (int to = 1; to < WORKERS; to++) {
+            struct bench b;
+
+            open_finishing(&b);
+            b.c.nodes[0].x->channels[0].run.step = 50;
+            for (int w = 0; w < WORKERS; w++)
+                finish(&b, w);
+            for (int i = 0; i < n_rounds; i++) {
+                receive(&b, 0);
+                receive(&b, to); /* the other worker receives nothing of what worker 0 sends */
+            }
+            for (int w = 1; w < WORKERS; w++)
+                assert_true(lose(&b, w, 0) >= 0);
+            settle(&b);
+            assert_true(last_step(&b, 1) > 0);
+            assert_int_equal(last_step(&b, 1), last_step(&b, 2));
+            cluster_close(&b.c);
+        }
+}
+
+TEST(a_worker_that_has_promised_its_last_step_takes_no_other_one_before_it_is_known)
+{
+    char what[128];
+    struct bench b;
+
+    open_finishing(&b);
+    for (int w = 0; w < WORKERS; w++)
+        finish(&b, w);
+    receive(&b, 0);
+    receive(&b, 2);
+    assert_int_equal(finish_vote_hold(b.c.nodes[2].x), CODEC_GO);
+    b.c.nodes[2].x->channels[0].run.step = 1;
+    assert_int_equal(finish_vote_hold(b.c.nodes[2].x), CODEC_WAIT);
+    exchange_waits_for(b.c.nodes[2].x, what, sizeof what);
+    assert_string_equal(what, "node 0's message about the job's last step, as no program has more data");
+    b.c.nodes[0].x->channels[0].run.step = 1;
+    assert_int_equal(finish_vote_hold(b.c.nodes[0].x), CODEC_WAIT);
+    receive(&b, 0);
+    assert_int_equal(stall_awaits(b.c.nodes[0].x), 1);
+    receive(&b, 1);
+    assert_int_equal(receive(&b, 0), CODEC_GO);
+    assert_int_equal(receive(&b, 2), CODEC_GO);
+    cluster_close(&b.c);
+}
+
+TEST(messages_about_the_end_of_data_that_no_node_sends_are_refused)
+{
+    struct bench b;
+
+    open_finishing(&b);
+    /* Worker 1 has data. */
+    assert_int_equal(deliver(&b, 1, 0, STOP_VOTE_LAST, 0, "", 0), CODEC_GO);
+    receive(&b, 1);
+    assert_true(b.c.nodes[1].x->peer_stats.has_left[0]);
+    assert_int_equal(deliver(&b, 0, 2, STOP_VOTE_FINISHED, 201, "", 0), CODEC_GO);
+    receive(&b, 0);
+    assert_true(b.c.nodes[0].x->peer_stats.has_left[2]);
+    assert_int_equal(last_step(&b, 0), 0);
+    cluster_close(&b.c);
+    open_bench(&b, "allreduce", 0); /* a job of no programs */
+    deliver(&b, 0, 1, STOP_VOTE_FINISHED, 0, "", 0);
+    receive(&b, 0);
+    assert_true(b.c.nodes[0].x->peer_stats.has_left[1]);
+    cluster_close(&b.c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +619,10 @@ int main(void)
         cmocka_unit_test(an_asynchronous_worker_takes_no_result_beyond_its_own_evaluations),
         cmocka_unit_test(changed_frames_are_refused_or_taken_and_do_no_harm),
         cmocka_unit_test(a_codec_sees_evaluations_and_decides_by_them),
+        cmocka_unit_test(workers_without_more_data_end_after_the_step_that_the_last_of_them_can_promise),
+        cmocka_unit_test(the_next_coordinator_finds_the_same_last_step),
+        cmocka_unit_test(a_worker_that_has_promised_its_last_step_takes_no_other_one_before_it_is_known),
+        cmocka_unit_test(messages_about_the_end_of_data_that_no_node_sends_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

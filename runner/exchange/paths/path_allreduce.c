@@ -60,8 +60,8 @@ static int finish_exchange(struct channel *ch, const float *const *vectors, cons
 
     if (ch->x->cfg.has_trainer)
         b->n_finished = (int)b->tails[turn][b->rule->n_numbers + 1];
-    combining_check_finished(ch);
     c->n_contributions = c->n_workers;
+    combining_check_finished(ch);
     b->has_combined |= vectors != NULL;
     b->statistics_part = b->rule->reduction == CODEC_SUM ? 1 / total : 1;
     if (vectors && is_gradient(ch))

@@ -49,6 +49,7 @@ static int gather_apply(struct channel *ch)
 
     if (is_known_to_all(ch)) {
         b->n_finished = ch->x->is_finished && b->weight == 0;
+        ch->codec.n_contributions = 1;
         combining_check_finished(ch);
         return b->weight > 0 ? combining_apply(ch, b->vectors, b->numbers) : CODEC_GO;
     }

@@ -95,6 +95,11 @@ static bool take_turn(struct own_node *n)
     }
     wants = worker_next(&n->worker, &request, &e);
     assert_ok(wants);
+    if (wants == WORKER_COMPUTES)
+        do {
+            assert_ok(mesh_poll(n->mesh, &ev, 0, &e));
+            assert_ok(worker_event(&n->worker, &ev, &e));
+        } while (ev.kind != MESH_NOTHING);
     if (letters[wants] != '.' && strlen(n->trace) < TRACE - 1)
         n->trace[strlen(n->trace)] = letters[wants];
     if (wants == WORKER_COMPUTES)
@@ -206,6 +211,8 @@ static void run_job_with(struct own_job *j, const char *codec, const struct sett
         n_left -= j->nodes[from].is_done;
         if (j->nodes[from].is_done)
             mesh_close(j->nodes[from].mesh, 0);
+        if (set->sync == SYNC_ASGD) /* where no worker waits for another one */
+            from = (from + 1) % j->n_nodes;
     }
 }
 
@@ -459,10 +466,11 @@ TEST(a_job_of_workers_without_samples_changes_nothing)
 /* The last worker that has data has it for 17 steps: the exchange after step 20 still has its samples. */
 TEST(a_job_ends_with_the_first_exchange_to_which_no_worker_has_samples)
 {
+    static const uint64_t n_own[WORKERS] = {3, 17, 9};
     static const struct {
         const char *codec;
         struct settings set;
-        uint64_t n_steps;
+        uint64_t n_steps; /* 0: as many as the nodes' messages allow */
     } cases[] = {
         {"plain", {.path = COMBINE_PATH_GATHER}, 18},
         {"plain", {.path = COMBINE_PATH_GATHER, .aggregate = "median"}, 18},
@@ -476,24 +484,35 @@ TEST(a_job_ends_with_the_first_exchange_to_which_no_worker_has_samples)
         {"fedavg", {.local_steps = 5, .path = COMBINE_PATH_GATHER}, 25},
         {"fedavg", {.local_steps = 5, .server_count = 1}, 25},
         {"fedavg", {.local_steps = 5, .overlap = OVERLAP_ONE}, 30},
-        {"fedavg", {.local_steps = 5, .server_count = 1, .participate = 0.5}, 40},
-        {"gossip", {0}, 40},
+        {"plain", {.path = COMBINE_PATH_GATHER, .participate = 0.5}, 0},
+        {"plain", {.path = COMBINE_PATH_GATHER, .participate = 0.34}, 0},
+        {"doublesqueeze", {.server_count = 1, .participate = 0.5}, 0},
+        {"fedavg", {.local_steps = 2, .server_count = 1, .participate = 0.5}, 0},
+        {"gossip", {0}, 0},
+        {"dc_qsgd", {.sync = SYNC_ASGD, .server_count = 1}, 0},
+        {"plain", {.sync = SYNC_ASGD}, 0},
+        {"fedavg", {.sync = SYNC_ASGD, .local_steps = 2}, 0},
+        {"asgd", {.sync = SYNC_ASGD, .local_steps = 2, .server_count = 1}, 0},
+        {"downpour", {.sync = SYNC_ASGD, .server_count = 1}, 0},
     };
 
     for (size_t k = 0; k < N_OF(cases); k++) {
         const struct settings set = updating(cases[k].set);
-        bool ends = cases[k].n_steps < 40;
+        bool ends_alone = set.sync == SYNC_ASGD && set.server_count > 0;
         struct own_job j;
 
-        run_job_with(&j, cases[k].codec, &set, (const size_t[WORKERS]){1, 2, 1},
-                     (const uint64_t[WORKERS]){3, 17, 9});
+        run_job_with(&j, cases[k].codec, &set, (const size_t[WORKERS]){1, 2, 1}, n_own);
         for (int w = 0; w < WORKERS; w++) {
             const struct step *s = &j.nodes[w].step;
+            uint64_t n = cases[k].n_steps > 0 ? cases[k].n_steps
+                         : ends_alone         ? n_own[w] + 1
+                                              : j.nodes[0].step.n_done;
 
-            if (s->n_done != cases[k].n_steps || step_stop(s).reason != (ends ? STOP_FINISHED : STOP_NONE) ||
-                (ends && step_stop(s).step != s->n_done))
-                fail_msg("case %zu, %s: worker %d ends after step %llu, not %llu", k, cases[k].codec, w,
-                         (unsigned long long)s->n_done, (unsigned long long)cases[k].n_steps);
+            if (s->n_done != n || n <= n_own[w] || n >= 40 || step_stop(s).reason != STOP_FINISHED ||
+                step_stop(s).step != n)
+                fail_msg("case %zu, %s: worker %d ends after step %llu, not %llu, for reason %d", k,
+                         cases[k].codec, w, (unsigned long long)s->n_done, (unsigned long long)n,
+                         step_stop(s).reason);
         }
         close_job(&j);
     }
