@@ -75,13 +75,23 @@ static int set_module_path(void)
     return setenv("PYTHONPATH", path, 1);
 }
 
+/* mallopt(3). What a step frees, the next one needs again: by default glibc gives blocks of megabytes back to
+ * the kernel, which then clears each page once more. 32 MiB is the largest limit that it takes. */
+static int keep_freed_memory(void)
+{
+    return setenv("MALLOC_MMAP_THRESHOLD_", "33554432", 0) == 0 &&
+                   setenv("MALLOC_TRIM_THRESHOLD_", "1073741824", 0) == 0
+               ? 0
+               : -1;
+}
+
 int trainer_command_set_environment(void *arg)
 {
     char fd[16];
 
     (void)arg;
     snprintf(fd, sizeof fd, "%d", TRAINER_FD);
-    if (setenv(TRAINER_ENV, fd, 1) < 0 || setenv("PYTHONUNBUFFERED", "1", 1) < 0)
+    if (setenv(TRAINER_ENV, fd, 1) < 0 || setenv("PYTHONUNBUFFERED", "1", 1) < 0 || keep_freed_memory() < 0)
         return -1;
     return set_module_path();
 }

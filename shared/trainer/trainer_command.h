@@ -24,7 +24,8 @@ void trainer_command_clear(struct trainer_command *c);
 
 /* Sets the environment of this process, which is about to become the program: the number of its socket, and
  * where the interpreter finds psgd's own modules, python/ beside this program's executable, before others of
- * the same name; its output is not buffered, so that the log has the last line before its end. For `confine`
+ * the same name; its output is not buffered, so that the log has the last line before its end; memory that
+ * it frees stays with it for its next step, unless these variables are set already. For `confine`
  * of shared/base/child.h: `arg` is not used. -1 and errno. */
 int trainer_command_set_environment(void *arg);
 
