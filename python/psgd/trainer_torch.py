@@ -128,8 +128,8 @@ class TorchWorker(Worker):
                 self._note_once("float64", f"{s.name!r} is of float64: psgd exchanges float32")
             if keeps_own:
                 s.value.copy_(p.detach())
-            if s.is_view:
-                p.data = s.value
+            if s.is_view:  # with its strides: by those of dimensions of 1, too, a convolution chooses channels_last
+                p.data = s.value.as_strided(p.shape, p.stride(), s.value.storage_offset())
             elif not keeps_own:
                 p.data.copy_(s.value)
             s.now, s.pointer = p, p.data_ptr()
