@@ -135,14 +135,14 @@ def rendezvous(world):
     return [common | {"RANK": str(rank)} for rank in range(world)]
 
 
-def peer(python, world, *args):
+def peer(python, world, *args, environment=()):
     """The number that rank 0 of torch_peer.py prints; each process is pinned to a processor of its own. None: not installed,
     or it failed."""
     if not python:
         return None
     command = [python, str(HERE / "torch_peer.py"), *map(str, args)]
-    running = [subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1", **env}, stdout=subprocess.PIPE, text=True,
-                                preexec_fn=to_processor(rank))
+    running = [subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1", **dict(environment), **env},
+                                stdout=subprocess.PIPE, text=True, preexec_fn=to_processor(rank))
                for rank, env in enumerate(rendezvous(world))]
     outs = [p.communicate()[0] for p in running]
     return float(outs[0]) if all(p.returncode == 0 for p in running) else None
