@@ -161,6 +161,7 @@ static const struct {
     {"round_timeout", REASON_ROUND_TIMEOUT},
     {"disk_full", REASON_DISK_FULL},
     {"journal_failed", REASON_JOURNAL_FAILED},
+    {"trainer_failed", REASON_TRAINER_FAILED},
 };
 
 /* The reason that the first n characters name; NULL: none. */

@@ -255,7 +255,7 @@ static struct args_option table[] = {
      .min = 0, .max = RETRIES_MAX},
     {"retry-on", "", ARGS_TEXT, AT(retry_on), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, RETRY_ON_NAMES,
      "with --retries: reasons of a failure for which the job is tried again; a killed runner (runner_died, "
-     "oom) is none by default"},
+     "oom) and a training program's end (trainer_failed) are none by default"},
     {"network-bandwidth", "", ARGS_NUMBER, AT(bandwidth_mbps), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE,
      "MBIT", "network bandwidth in Mbit/s, for the estimate of shipping time", .min = 1e-3, .max = 1e9},
     {"timeout", "", ARGS_NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_SIMULATE,

@@ -12,7 +12,7 @@ extern const struct args options_table;
 #define RETRY_ON_DEFAULT "node_lost,interrupted,agent_restarted,agent_stopped"
 #define RETRY_ON_NAMES                                                                                       \
     "node_lost|runner_died|oom|interrupted|agent_restarted|agent_stopped|round_timeout|disk_full|"           \
-    "journal_failed,..."
+    "journal_failed|trainer_failed,..."
 
 /* Completes the table, and sets all options to their defaults. */
 void options_defaults(struct options *o);
