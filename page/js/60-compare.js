@@ -20,6 +20,7 @@ psgd.views.compare = (() => {
 
     /* A result that the page does not know is formatted by the unit in its name. */
     function result(name) {
+        if (name.startsWith('metrics/')) return [name.slice('metrics/'.length), format.number];
         const text = name.endsWith('_s')
             ? format.seconds
             : name.includes('bytes')

@@ -127,6 +127,7 @@ static const struct {
     {"codec_sha256", "codec", "sha256", "codec"},
     {"server_codec_sha256", "server_codec", "sha256", "server_codec"},
     {"model_sha256", "model", "sha256", "model"},
+    {"trainer_sha256", "trainer", "sha256", "trainer"},
     {"test_sha256", "data", "test_sha256", "dataset"},
 };
 enum { N_CONTENTS = sizeof contents / sizeof *contents };
@@ -413,6 +414,89 @@ static json_t *results_json(const struct compare_numbers *numbers, size_t n, dou
     return list;
 }
 
+static void objects_free(json_t **all, size_t n)
+{
+    for (size_t i = 0; all && i < n; i++)
+        json_decref(all[i]);
+    free(all);
+}
+
+/* *out: {"f1": 0.5}, the last values of the metrics of a run, the mean over its workers. */
+static int read_metrics(json_t **out, const struct run *r, struct err *e)
+{
+    const struct series_query q = {.file = "metrics", .x = "step"};
+    struct series_request request;
+    json_t *doc, *curve;
+    const char *name;
+
+    *out = json_object();
+    if (series_request_set(&request, &q, e) < 0)
+        return e->code;
+    request.points = SERIES_POINTS;
+    request.nodes_most = 0;
+    if (run_series(&doc, r->folder, &request, e) < 0)
+        return e->code == ERR_NOT_FOUND ? 0 : e->code;
+    json_object_foreach(json_object_get(doc, "mean"), name, curve)
+    {
+        double last = NAN;
+
+        if (strcmp(name, "x") == 0)
+            continue;
+        for (size_t i = 0; i < json_array_size(curve); i++)
+            if (json_is_number(json_array_get(curve, i)))
+                last = json_number_value(json_array_get(curve, i));
+        if (isfinite(last))
+            json_object_set_new(*out, name, json_real(last));
+    }
+    json_decref(doc);
+    return 0;
+}
+
+static void add_metric(json_t *results, const char *name, json_t *const *metrics, size_t n)
+{
+    json_t *values = json_array();
+
+    for (size_t i = 0; i < n; i++) {
+        json_t *v = json_object_get(metrics[i], name);
+
+        json_array_append_new(values, v ? json_incref(v) : json_null());
+    }
+    json_array_append_new(
+        results, json_pack("{s:o, s:o}", "name", json_sprintf(COMPARE_METRIC "%s", name), "values", values));
+}
+
+/* (n) objects of read_metrics(), some of which may be NULL. */
+static void add_metrics(json_t *results, json_t *const *metrics, size_t n)
+{
+    json_t *seen = json_object();
+    const char *name;
+    json_t *v;
+
+    for (size_t i = 0; i < n; i++)
+        json_object_foreach(metrics[i], name, v)
+        {
+            if (json_object_get(seen, name) || json_object_size(seen) == COMPARE_METRICS)
+                continue;
+            json_object_set_new(seen, name, json_true());
+            add_metric(results, name, metrics, n);
+        }
+    json_decref(seen);
+}
+
+/* Appends the metrics of the runs to the results. */
+static int compare_metrics(json_t *results, const struct run *runs, size_t n, struct err *e)
+{
+    json_t **metrics = calloc(n ? n : 1, sizeof(json_t *));
+    int rc = metrics ? 0 : err_set(e, ERR_NOMEM, "no memory for the comparison");
+
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = read_metrics(&metrics[i], &runs[i], e);
+    if (rc == 0)
+        add_metrics(results, metrics, n);
+    objects_free(metrics, n);
+    return rc;
+}
+
 static int measure_all(struct compare_numbers *numbers, const struct run *runs, size_t n, double target,
                        struct err *e)
 {
@@ -422,7 +506,7 @@ static int measure_all(struct compare_numbers *numbers, const struct run *runs, 
     return 0;
 }
 
-/* (n), for settings_free(). */
+/* (n), for objects_free(). */
 static json_t **settings_all(const struct run *runs, size_t n)
 {
     json_t **all = calloc(n ? n : 1, sizeof(json_t *));
@@ -430,13 +514,6 @@ static json_t **settings_all(const struct run *runs, size_t n)
     for (size_t i = 0; all && i < n; i++)
         all[i] = settings_of(&runs[i]);
     return all;
-}
-
-static void settings_free(json_t **all, size_t n)
-{
-    for (size_t i = 0; all && i < n; i++)
-        json_decref(all[i]);
-    free(all);
 }
 
 int compare_runs(json_t **out, const struct run *runs, size_t n, double target, struct err *e)
@@ -461,10 +538,13 @@ int compare_runs(json_t **out, const struct run *runs, size_t n, double target, 
         *out = json_pack("{s:o, s:o, s:O, s:o}", "runs", runs_json(differences, runs, n), "target",
                          json_real_or_null(target), "settings", differences, "results",
                          results_json(numbers, n, target));
-        rc = *out ? 0 : err_set(e, ERR_NOMEM, "no memory for the comparison");
+        rc = *out ? compare_metrics(json_object_get(*out, "results"), runs, n, e)
+                  : err_set(e, ERR_NOMEM, "no memory for the comparison");
+        if (rc < 0)
+            json_decref(*out);
     }
     json_decref(differences);
-    settings_free(settings, n);
+    objects_free(settings, n);
     free(numbers);
     return rc;
 }

@@ -8,7 +8,10 @@
 #include "submit/results/run.h"
 #include "submit/terminal/text.h"
 
-enum { COMPARE_RUNS = 1000 };
+enum { COMPARE_RUNS = 1000, COMPARE_METRICS = 8 };
+
+/* Before the name of a metric of metrics.csv, which may be called as a result. */
+#define COMPARE_METRIC "metrics/"
 
 /* The compared results, in the order of the document: C(ID, name, meaning). */
 /* clang-format off */
@@ -41,7 +44,8 @@ int compare_measure(struct compare_numbers *out, const struct run *r, double tar
  *      "settings": [{"name", "values"}], "results": [{"name", "values"}]}
  * A label is short and different for each run. "settings" are those that differ between runs; codec, model
  * and data are compared by their SHA-256 too. "values" has one element for each run, null where the run lacks
- * it. Results that no run has are left out. `target`: NAN: the highest accuracy that all evaluated runs
+ * it. Results that no run has are left out. Behind them come the last values of the first COMPARE_METRICS names
+ * in metrics.csv, as "metrics/f1". `target`: NAN: the highest accuracy that all evaluated runs
  * reached, rounded down to four digits; null in the document if no run was evaluated. ERR_USAGE: more than
  * COMPARE_RUNS runs. Other errors as of compare_measure(). */
 int compare_runs(json_t **out, const struct run *runs, size_t n, double target, struct err *e);

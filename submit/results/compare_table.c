@@ -110,6 +110,15 @@ static int print_settings(const json_t *doc, struct err *e)
     return 0;
 }
 
+/* The name of a metric of the program or the model; NULL: another result. */
+static const char *metric_of(const json_t *row)
+{
+    const char *name = json_text_at(row, "name");
+    size_t n = strlen(COMPARE_METRIC);
+
+    return strncmp(name, COMPARE_METRIC, n) == 0 ? name + n : NULL;
+}
+
 static enum compare_result result_of(const json_t *row)
 {
     int k = 0;
@@ -142,8 +151,8 @@ static void put_heads(struct text_table *t, const json_t *doc, bool has_settings
     text_table_column(t, false, "state");
     json_array_foreach(json_object_get(doc, "settings"), i, row) if (has_settings)
         text_table_column(t, are_numbers(json_object_get(row, "values")), "%s", json_text_at(row, "name"));
-    json_array_foreach(json_object_get(doc, "results"), i, row)
-        text_table_column(t, true, "%s", compare_result_head(head, result_of(row), target));
+    json_array_foreach(json_object_get(doc, "results"), i, row) text_table_column(
+        t, true, "%s", metric_of(row) ? metric_of(row) : compare_result_head(head, result_of(row), target));
     if (has_labels(doc))
         text_table_column(t, false, "note");
 }
@@ -161,10 +170,13 @@ static void put_run(struct text_table *t, const json_t *doc, size_t run, bool ha
     json_array_foreach(json_object_get(doc, "results"), i, row)
     {
         const json_t *v = json_array_get(json_object_get(row, "values"), run);
+        double x = json_is_number(v) ? json_number_value(v) : NAN;
 
-        text_table_cell(
-            t, "%s",
-            compare_result_text(text, result_of(row), json_is_number(v) ? json_number_value(v) : NAN));
+        if (metric_of(row) && isfinite(x))
+            text_result(text, x);
+        else
+            compare_result_text(text, result_of(row), x);
+        text_table_cell(t, "%s", text);
     }
     if (has_labels(doc))
         text_table_cell(t, "%s", run_labels(labels, sizeof labels, of));

@@ -124,6 +124,25 @@ TEST(results_are_means_over_the_workers)
     unit_remove(folder);
 }
 
+TEST(the_last_values_of_metrics_are_results)
+{
+    static const char *const names[] = {"a", "b"};
+    char path[160];
+    json_t *doc;
+
+    begin();
+    snprintf(path, sizeof path, "%s/b/records", folder);
+    put(path, "metrics.csv",
+        "time_s,node,epoch,step,metric,value\n1,0,1,10,loss,0.5\n1,1,1,10,loss,0.7\n2,0,1,20,loss,0.2\n"
+        "2,1,1,20,loss,0.3\n2,0,1,20,bad,nan\n");
+    doc = compare(names, 2, NAN);
+    assert_true(fabs(result(doc, "metrics/loss", 1) - 0.25) < 1e-9);
+    assert_true(json_is_null(value(doc, "results", "metrics/loss", 0)));
+    assert_null(value(doc, "results", "metrics/bad", 1));
+    json_decref(doc);
+    unit_remove(folder);
+}
+
 TEST(the_target_is_what_all_evaluated_runs_reached)
 {
     json_t *doc;
@@ -253,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_means_over_the_workers),
+        cmocka_unit_test(the_last_values_of_metrics_are_results),
         cmocka_unit_test(the_target_is_what_all_evaluated_runs_reached),
         cmocka_unit_test(a_target_that_no_run_reached_has_no_time),
         cmocka_unit_test(only_settings_that_differ_are_printed),
