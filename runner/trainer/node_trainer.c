@@ -310,6 +310,15 @@ static uint32_t moved_flag(struct training_program *p)
     return has_moved ? TRAINER_HAS_CHANGED : 0;
 }
 
+/* One in percent, say, would be compared with --target-accuracy. */
+static int check_accuracy(const struct node *n, double accuracy, struct err *e)
+{
+    if (!isfinite(accuracy) || (accuracy >= 0 && accuracy <= 1))
+        return 0;
+    return err_set(e, ERR_TRAINER, "%s has given the accuracy %g: it is a share of the samples, 0 to 1",
+                   n->set.trainer, accuracy);
+}
+
 static int compute_step(void *owner, const struct worker_request *request, struct err *e)
 {
     struct training_program *p = owner;
@@ -321,6 +330,8 @@ static int compute_step(void *owner, const struct worker_request *request, struc
     struct trainer_record a;
 
     if (node_catch_up(n, e) < 0 || give_turn(p, TRAINER_GO, part | moved_flag(p), &a, e) < 0)
+        return e->code;
+    if (check_accuracy(n, a.accuracy, e) < 0)
         return e->code;
     p->is_finished = p->is_finished || a.kind == TRAINER_FINISHED;
     p->has_updated = a.kind != TRAINER_GRADIENT;
@@ -367,8 +378,8 @@ static int evaluate_program(void *owner, double *loss, double *accuracy, struct 
     rc = give_turn(p, TRAINER_EVALUATE, moved_flag(p), &a, e);
     node_swap_model(n);
     p->has_moved = n->model;
-    if (rc < 0)
-        return rc;
+    if (rc < 0 || check_accuracy(n, a.accuracy, e) < 0)
+        return e->code;
     *loss = a.loss;
     *accuracy = isfinite(a.accuracy) ? a.accuracy : NAN;
     if (a.n > 0)
