@@ -414,12 +414,22 @@ prepare_overflow() {
     OVERFLOW=(--node_count 2 --batch_size 8 --epochs 3 --model m.json --dataset csv:test_file=test.csv --data train.csv)
 }
 
-python_with_numpy() {
+# python_with [MODULE...]: a python3 that has them; python3 itself may have been installed by the user, beside the system's.
+python_with() {
     local p
     for p in python3 /usr/bin/python3; do
-        "$p" -c 'import numpy' 2>/dev/null && echo "$p" && return 0
+        "$p" -c "$(printf 'import %s\n' sys "$@")" 2>/dev/null && echo "$p" && return 0
     done
     return 1
+}
+
+# with_python MODULE...: from here on python3, also that of agents, has them.
+with_python() {
+    local python
+    python=$(python_with "$@") || skip "no python3 has $*"
+    mkdir bin
+    ln -s "$(command -v "$python")" bin/python3
+    export PATH=$T/bin:$PATH PYTHONPATH=$ROOT/python
 }
 
 # A CSV without its columns of seconds, which differ from run to run.
@@ -448,5 +458,55 @@ for k in a:
     assert a[k][0] == b[k][0], f"{k}: other shapes"
     worst = max(abs(x - y) for x, y in zip(array.array("f", a[k][1]), array.array("f", b[k][1])))
     assert a[k][1] == b[k][1] or 0 < worst <= most, f"{k}: differs by {worst}"
+PY
+}
+
+# are_equal OUT OUT [STEP [MOST]]: losses and accuracies of all workers and evaluations after that step, metrics, and models of two runs
+# are equal to the bit, or differ by at most MOST, and then the largest difference is printed. Messages of a program's job have the
+# number of its samples besides, and its checkpoints the optimizer's state in another form.
+are_equal() {
+    python3 - "$@" <<'PY'
+import array, csv, json, pathlib, sys
+
+first, second = map(pathlib.Path, sys.argv[1:3])
+since = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+most = float(sys.argv[4]) if len(sys.argv) > 4 else 0
+worst = 0
+
+def rows(out, name, columns):
+    with open(out / "records" / name) as f:
+        rows = (tuple(row[c] for c in columns) for row in csv.DictReader(f) if int(row["step"]) > since)
+        return sorted(rows, key=lambda row: (*map(int, row[:2]), row[2:]))
+
+def tensors(path):
+    data = path.read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    places = {name: t["data_offsets"] for name, t in json.loads(data[8:end]).items() if name != "__metadata__"}
+    return {name: data[end + a:end + b] for name, (a, b) in places.items()}
+
+def compare(what, a, b):
+    global worst
+    assert len(a) == len(b), what
+    for x, y in zip(a, b):
+        if x != y:
+            worst = max(worst, abs(float(x) - float(y)))
+            assert worst <= most, f"{what}: {x} and {y}"
+
+for name, *columns in (("train.csv", "node", "step", "samples", "lr", "loss", "accuracy"), ("eval.csv", "node", "step", "loss", "accuracy"),
+                       ("metrics.csv", "node", "step", "metric", "value")):
+    a, b = (rows(out, name, columns) if (out / "records" / name).exists() else [] for out in (first, second))
+    assert a or name == "metrics.csv", f"{name} has no rows"
+    if name == "metrics.csv" and not (a and b):
+        continue # only programs log them
+    assert len(a) == len(b), f"{name} has {len(a)} and {len(b)} rows"
+    for x, y in zip(a, b):
+        compare(f"{name}, {x[:2]}", x, y)
+a, b = (tensors(out / "model/final.safetensors") for out in (first, second))
+assert a.keys() == b.keys()
+for name in a:
+    if a[name] != b[name]:
+        compare(name, array.array("f", a[name]), array.array("f", b[name]))
+if most:
+    print(f"{second.name}: the largest difference from {first.name} is {worst:.2g}")
 PY
 }

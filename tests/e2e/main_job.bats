@@ -29,7 +29,7 @@ load lib
 }
 
 @test "a model loads in numpy as README.txt describes" {
-    python=$(python_with_numpy) || skip "python3-numpy is not installed"
+    python=$(python_with numpy) || skip "python3-numpy is not installed"
     start_agents 2
     "$SUBMIT" --codec fedavg --node_count 2 --dataset "$FEW" --epochs 1 -o out
     sed -n '/^import/,$p' out/README.txt >load.py

@@ -50,3 +50,23 @@ tutorial() {
     echo "# peak of a runner: $peak kB" >&3
     [ "$peak" -gt 10000 ] && [ "$peak" -lt 150000 ]
 }
+
+# bats test_tags=long
+@test "MNIST: LeNet by torch on two agents reaches what torch alone reaches with as many samples" {
+    local rule alone reached
+    needs_mnist
+    with_python torch
+    start_agents 2
+    limited python3 "$ROOT/examples/trainers/torch_lenet.py" --data "$DATA/mnist" 2>said 3>&-
+    alone=$(sed -n 's/.*accuracy //p' said)
+    echo "# torch alone: $alone" >&3
+    at_least "$alone" 0.97
+    for rule in allreduce "fedavg --local-steps 50" diloco:every=50; do
+        # shellcheck disable=SC2086 # options
+        "$SUBMIT" -q --trainer "$ROOT/examples/trainers/torch_lenet.py" --codec $rule --node_count 2 --epochs 1 -o "${rule%%[: ]*}" -- \
+            --data "$DATA/mnist"
+        reached=$(accuracy "${rule%%[: ]*}")
+        echo "# $rule: $reached" >&3
+        at_least "$reached" "$(awk -v a="$alone" 'BEGIN { print a - 0.01 }')"
+    done
+}

@@ -118,7 +118,7 @@ PY
 }
 
 @test "a trained model converts to npz, with the same bits" {
-    python=$(python_with_numpy) || skip "python3-numpy is not installed"
+    python=$(python_with numpy) || skip "python3-numpy is not installed"
     start_agents 1
     "$SUBMIT" --codec plain --epochs 1 --dataset "$FEW" -o out
     run "$SUBMIT" model convert out/model/final.safetensors --to npz -o m.npz
@@ -180,7 +180,7 @@ PY
 }
 
 @test "all nodes, servers too, start from weights that numpy wrote as the docs describe" {
-    python=$(python_with_numpy) || skip "python3-numpy is not installed"
+    python=$(python_with numpy) || skip "python3-numpy is not installed"
     script_of_docs >write.py
     "$python" write.py
     [ -s start.safetensors ]

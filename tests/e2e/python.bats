@@ -2,15 +2,6 @@
 # python/psgd: the package for Python, by its tests in tests/python.
 load lib
 
-# python_with [MODULE...]: a python3 that has them; python3 itself may have been installed by the user, beside the system's.
-python_with() {
-    local p
-    for p in python3 /usr/bin/python3; do
-        "$p" -c "$(printf 'import %s\n' sys "$@")" 2>/dev/null && echo "$p" && return 0
-    done
-    return 1
-}
-
 # Runs tests/python/test_NAME.py, each NAME given, with a python3 that has these modules.
 tests_of() { # tests_of "MODULE..." NAME...
     local python
@@ -109,15 +100,6 @@ session() { awk -v langs=" ${*:2} " '/^```/ {on = !on && index(langs, " " substr
     echo "$output"
     [ "$status" -eq 0 ]
     awk 'NF == 5 && $1 == "all-reduce" { a = $5 } NF == 5 && $1 == "DiLoCo" { d = $5 } END { exit !(d > 0 && d < a / 4) }' <<<"$output"
-}
-
-# with_python MODULE...: from here on python3, also that of agents, has them.
-with_python() {
-    local python
-    python=$(python_with "$@") || skip "no python3 has $*"
-    mkdir bin
-    ln -s "$(command -v "$python")" bin/python3
-    export PATH=$T/bin:$PATH PYTHONPATH=$ROOT/python
 }
 
 # only LANGUAGE: the blocks of docs/trainer.md in this one.

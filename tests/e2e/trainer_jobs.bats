@@ -95,7 +95,11 @@ PY
     [ "$status" -ne 0 ]
     [[ $output == *"training program"* ]]
     "$SUBMIT" compare out >compared
+    grep -E '^run .* rate$' compared
+    grep -E ' 0\.05(00)?$' compared
     "$SUBMIT" plot out --y loss --file train >plotted
+    "$SUBMIT" plot out --y rate --file metrics >plotted
+    grep -qF '"file":"metrics","x":"step","names":["rate"]' out/report.html
 }
 
 @test "a job with a program is repeated with its arguments, and resumed" {
@@ -119,4 +123,95 @@ PY
     grep 'train.py has changed since that run: its present files are sent.' log
     "$SUBMIT" -q "${job[@]}" --epochs 1 --init-from out/model/final.safetensors -o continued
     [ "$(jq -r .facts.start.from continued/run.json)" = weights ]
+}
+
+# write_evaluating: a program whose evaluations after step n, up to 40, have the accuracy n / 100 and the loss 1 / n, and later ones are
+# worse. Its argument --slow: each step takes 10 ms.
+write_evaluating() {
+    cat >train.py <<'PY'
+import sys, time
+
+import psgd.trainer
+
+w = psgd.trainer.open({"W": (2,), "head.bias": (1,)})
+
+
+def evaluate():
+    n = w.steps_done
+    w.log(f1=n / 200)
+    return (1 / n, n / 100, 50) if n <= 40 else (1.0, 0.1, 50)
+
+
+for batch in psgd.trainer.steps(range(10), evaluate):
+    w.grad["W"][0], w.grad["W"][1], w.grad["head.bias"][0] = 1, 0, w.info.node
+    w.gradient(loss=1, samples=8, lr=0.5)
+    w["W"][0] += 1
+    w.stepped()
+    time.sleep(0.01 if "--slow" in sys.argv else 0)
+PY
+}
+
+column() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) k = $i == name ? i : k } NR > 1 { print $k }' "$1" | sort -nu | xargs; }
+
+@test "evaluations of a program are made and end its job when it was asked to" {
+    start_agents 2
+    write_evaluating
+    local job=("$SUBMIT" -q --trainer train.py --codec fedavg --local-steps 5 --node_count 2 --epochs 20)
+    "${job[@]}" --max-steps 13 --eval-every 4 -o often
+    [ "$(column often/records/eval.csv step)" = "4 8 10 12 13" ]
+    [ "$(column often/records/eval.csv accuracy)" = "0.04 0.08 0.1 0.12 0.13" ]
+    [ "$(column often/records/metrics.csv value)" = "0.02 0.04 0.05 0.06 0.065" ]
+    "${job[@]}" --target-accuracy 0.3 -o reached
+    jq -e '.state == "succeeded" and .stopped.reason == "target_accuracy" and .stopped.step == 30' reached/run.json
+    "${job[@]}" --patience 2 -o waited
+    jq -e '.stopped.reason == "patience" and .stopped.step == 70 and .stopped.accuracy == 0.1' waited/run.json
+    sed 's|n / 100, 50|n, 50|' train.py >percent.py
+    run -1 "${job[@]/train.py/percent.py}" -o percent
+    [[ $output == *"percent.py has given the accuracy 10: it is a share of the samples, 0 to 1"* ]]
+    sed -i 's/steps(range(10), evaluate)/steps(range(10))/' train.py
+    run -1 "${job[@]}" --target-accuracy 0.3 -o silent
+    [[ $output == *"train.py has not evaluated after step 10, and --target-accuracy needs it"* ]]
+    "${job[@]}" --max-steps 20 -o none
+    [ "$(wc -l <none/records/eval.csv)" -eq 1 ]
+}
+
+@test "the model of a program's running job has its names, and the whole of a step" {
+    start_agents 2
+    write_evaluating
+    "$SUBMIT" -q --trainer train.py --codec allreduce --node_count 2 --epochs 100000 --record-every 1000 --detach -o out -- --slow
+    within 60 is_at_step 0 20
+    "$SUBMIT" snapshot "$(only_job 0)" -o now.safetensors
+    "$SUBMIT" cancel -q "$(only_job 0)"
+    python3 - "$ROOT/python" <<'PY'
+import struct, sys
+sys.path.insert(0, sys.argv[1])
+from psgd import safetensors
+tensors, metadata = safetensors.read("now.safetensors")
+assert set(tensors) == {"W", "head.bias"}, tensors
+w = struct.unpack("2f", bytes(tensors["W"]))
+assert w[1] == 0 and w[0] >= 20 and w[0] == float(metadata["step"]), (w, metadata)
+PY
+}
+
+@test "a program is swept, checked and launched as any job" {
+    write_program
+    start_agents 2
+    local job=(--trainer train.py --codec fedavg --node_count 2 --epochs 1)
+    "$SUBMIT" sweep "${job[@]}" --set local_steps=2,5 -o swept -- --rate 0.05 >table
+    [ "$(cut -d, -f1-3 swept/sweep.csv | xargs)" = "local_steps,runs,failed 2,1,0 5,1,0" ]
+    grep -q "starts \['--rate', '0.05'\]" swept/runs/local_steps=5/logs/worker-0.log
+    run -6 "$SUBMIT" sweep "${job[@]}" --set codec=fedavg,ps -o refused
+    [[ $output == *"codec ps updates the parameters on servers"* ]]
+    "$SUBMIT" validate "${job[@]}" >said
+    run -2 "$SUBMIT" run "${job[@]}"
+    [[ $output == *"--trainer"* ]]
+    stop_agents
+    local chief other
+    chief=127.0.0.1:$(free_port)
+    other=127.0.0.1:$(free_port)
+    "$SUBMIT" launch --worker_hosts "$chief,$other" --job_name worker --task_index 1 2>worker.log 3>&- &
+    HOLDERS+=($!)
+    "$SUBMIT" launch --worker_hosts "$chief,$other" --job_name worker --task_index 0 --trainer train.py --codec allreduce --epochs 1 \
+        -o launched -- --rate 0.05
+    jq -e '.state == "succeeded" and .models_agree' launched/run.json
 }

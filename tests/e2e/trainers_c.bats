@@ -70,31 +70,6 @@ run_program() {
     "$SUBMIT" -q --workers worker.json --node_count 2 --epochs 2 "$@" --trainer "$BUILD/tests/trainers/mlp_nn" -o "$out" -- "$T/$name-packages"
 }
 
-# are_equal OUT OUT [STEP]: losses of all workers and evaluations, after that step, and models. Messages of a
-# program's job have the number of its samples besides, and its checkpoints the optimizer's state in another form.
-are_equal() {
-    python3 - "$@" <<'PY'
-import csv, json, pathlib, sys
-
-def rows(out, name, *columns):
-    with open(out / "records" / name) as f:
-        return sorted(tuple(row[c] for c in columns) for row in csv.DictReader(f) if int(row.get("step") or since + 1) > since)
-
-def tensors(path):
-    data = path.read_bytes()
-    end = 8 + int.from_bytes(data[:8], "little")
-    places = {name: t["data_offsets"] for name, t in json.loads(data[8:end]).items() if name != "__metadata__"}
-    return {name: data[end + a:end + b] for name, (a, b) in places.items()}
-
-first, second = map(pathlib.Path, sys.argv[1:3])
-since = int(sys.argv[3]) if len(sys.argv) > 3 else 0
-for name, *columns in (("train.csv", "node", "step", "samples", "loss", "accuracy", "lr"), ("eval.csv", "node", "step", "loss", "accuracy")):
-    assert rows(first, name, *columns), name
-    assert rows(first, name, *columns) == rows(second, name, *columns), name
-assert tensors(first / "model/final.safetensors") == tensors(second / "model/final.safetensors")
-PY
-}
-
 # as_built_in NAME OPTION...
 as_built_in() {
     run_built_in "$@"
@@ -140,4 +115,99 @@ as_built_in() {
     run_program whole half --codec fedavg --local-steps 3 --epochs 1 --checkpoint-every 1
     "$SUBMIT" -q --resume half --epochs 2 -o rest
     are_equal whole rest 10 # steps: an epoch
+}
+
+# pair NAME LIST NODES OPTION...: the job of psgd's worker and that of the program, on the agents of LIST. Both are refused for the same
+# reason, or both equal to the bit. Failures are counted.
+pair() {
+    local name=$1
+    run_pair "$@" >"$name.log" 2>&1 || {
+        echo "$*: $(grep . "$name.log" | tail -1)"
+        n_failed=$((n_failed + 1))
+    }
+    rm -rf "$name" "$name-program" "$name-packages"
+}
+run_pair() {
+    local name=$1 options=(--workers "$2" --node_count "$3" "${@:4}") job node status=0 other=0
+    "$SUBMIT" -q --epochs 2 "${options[@]}" --model mlp-tutorial --dataset "$FEW" --learn_rate 0.05 -o "$name" 2>"$name.err" || status=$?
+    [ $status -ne 6 ] || mkdir "$name-packages"
+    if [ $status -eq 0 ]; then
+        job=$(jq -r .id "$name/run.json")
+        mkdir "$name-packages"
+        for ((node = 0; node < $3; node++)); do
+            cp -L "agent$node/jobs/$job/packages/"*.{json,safetensors} "$name-packages"
+            mv "$name-packages/train.safetensors" "$name-packages/train-$node.safetensors"
+        done
+    fi
+    "$SUBMIT" -q --epochs 2 "${options[@]}" --trainer "$BUILD/tests/trainers/mlp_nn" -o "$name-program" -- "$T/$name-packages" 2>"$name-program.err" ||
+        other=$?
+    if [ $status -ne 0 ]; then
+        diff "$name.err" "$name-program.err" && [ $status -eq $other ] && [ $status -eq 6 ] && echo refused >>outcomes
+        return
+    fi
+    [ $other -eq 0 ] || { cat "$name-program.err" && return 1; }
+    are_equal "$name" "$name-program" && echo equal >>outcomes
+}
+
+ROUNDS='asgd diloco easgd easgd_grad fedadam fedavg fedavgm fednova fedpaq fedprox fedyogi localsgd scaffold slowmo'
+STEPS='allreduce doublebuffer doublesqueeze laq plain signsgd'
+EVENTS='dc_qsgd downpour dummy gossip'
+
+# start_pairs: agents, and lists of two workers without and with a server.
+start_pairs() {
+    start_agents 3
+    write_workers 2
+    mv worker.json workers.json
+    write_workers 2 1
+    mv worker.json servers.json
+    : >outcomes
+    n_failed=0
+}
+
+# pairs RULE OPTION...: by the rule, in rounds of 5 steps where it has rounds. Of an asynchronous job with two workers no run is as the
+# other.
+pairs() {
+    local rule=$1 list=workers.json nodes=2 options=(--codec "$1")
+    shift
+    [[ " $ROUNDS " != *" $rule "* ]] || options+=(--local-steps 5)
+    case $rule in
+    asgd | dc_qsgd | downpour) list=servers.json nodes=1 ;;
+    easgd_grad) options=(--codec easgd_grad) ;;
+    esac
+    [[ " $* " != *' servers '* ]] || list=servers.json
+    pair "$rule" $list $nodes "${options[@]}" "$@"
+}
+
+# bats test_tags=long
+@test "a program's job equals the built-in one to the bit by every rule, path and option that both take" {
+    local rule path
+    start_pairs
+    for rule in $ROUNDS $STEPS $EVENTS; do
+        pairs "$rule"
+        for path in allreduce tree gather servers; do pairs "$rule" --path $path; done
+        pairs "$rule" --participate 0.5
+        pairs "$rule" --overlap 1
+        pairs "$rule" --aggregate median
+        pairs "$rule" --on-node-loss continue
+        pairs "$rule" --max-steps 13 --eval-every 4
+        pairs "$rule" --compress 'layer0=fp16;*=int8'
+        pairs "$rule" --compress topk:ratio=0.1,per=layer,ef=true
+    done
+    sort outcomes | uniq -c
+    [ $n_failed -eq 0 ]
+    [ "$(grep -c equal outcomes)" -gt 150 ]
+}
+
+# bats test_tags=long
+@test "a program's job equals the built-in one to the bit by every rule and compressor that go together" {
+    local rule chain
+    start_pairs
+    for rule in $ROUNDS $STEPS $EVENTS; do
+        for chain in none fp16 bf16 int8 fixed8 topk randomk qsgd tern sgq onebit 'none|huffman'; do
+            pairs "$rule" --compress "$chain"
+        done
+    done
+    sort outcomes | uniq -c
+    [ $n_failed -eq 0 ]
+    [ "$(grep -c equal outcomes)" -gt 150 ]
 }
