@@ -47,6 +47,8 @@ static int take_turns(struct psgd *p, double *began, size_t n_steps, bool is_use
     const float *by;
     int what;
 
+    for (size_t i = 0; i < n; i++) /* the norm of a gradient of zeros is computed twice */
+        grads[i] = 1;
     while ((what = psgd_next(p)) > PSGD_STOP) {
         if (what != PSGD_GO)
             continue;
