@@ -144,15 +144,14 @@ void psgd_fail(struct psgd *p, const char *why);
 
 struct psgd_data {
     size_t n_rows;
-    const int32_t
-        *labels;    /* (n_rows): the rows' classes, from 0; NULL: none, for a partition that needs none */
-    size_t batch;   /* rows of a batch of one worker; 0: the worker gets all rows of its part */
-    uint64_t epoch; /* whose order is wanted, from 0 */
+    const int32_t *labels; /* (n_rows): the rows' classes, from 0; NULL: none, if the partition needs none */
+    size_t batch;          /* rows of a batch of one worker; 0: the worker gets all rows of its part */
+    uint64_t epoch;        /* whose order is wanted, from 0 */
 };
 /* This worker's part of the rows, by the job's --partition: *index (*n_index) are row numbers in psgd's order
- * of that epoch, for which the caller calls free(). With a batch, each `batch` of them are the mini-batch that
- * psgd's own worker would take in that step, and all workers get the same number of them. Alone: all rows, in
- * their order. All workers pass the same rows. Not between psgd_stepped and psgd_next. */
+ * of that epoch, for which the caller calls free(). With a batch, each `batch` of them are the mini-batch
+ * that psgd's own worker would take in that step, and all workers get the same number of them. Alone: all
+ * rows, in their order. All workers pass the same rows. Not between psgd_stepped and psgd_next. */
 int psgd_shard(struct psgd *p, const struct psgd_data *data, uint32_t **index, size_t *n_index);
 
 #ifdef __cplusplus

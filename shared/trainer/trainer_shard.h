@@ -17,8 +17,8 @@ struct shard_request {
     uint64_t epoch;        /* whose order is wanted, from 0 */
 };
 
-/* *index: the row numbers of worker `node`, *n of them, in the order of the epoch; the caller frees it. With a
- * batch each `batch` of them are a mini-batch of psgd's own loader, and *n is the same on all workers. The
+/* *index: the row numbers of worker `node`, *n of them, in the order of the epoch; the caller frees it. With
+ * a batch each `batch` of them are a mini-batch of psgd's own loader, and *n is the same on all workers. The
  * request is not trusted. ERR_TRAINER: fewer rows than workers, or than one batch of each; a label out of
  * range; or a rule that needs labels, more of them, or a column. */
 int trainer_shard_make(uint32_t **index, size_t *n, const struct settings *set, int node,

@@ -58,8 +58,8 @@ enum trainer_kind {
     TRAINER_OPEN = 1, /* n: of tensors; flags TRAINER_IS_FUNCTION, TRAINER_GIVES_GRADIENTS */
     TRAINER_TENSOR,   /* text: its name, shape, n_dims; flag TRAINER_STATISTIC */
     TRAINER_VALUES,
-    /* n: of rows; step: the epoch whose order is wanted, from 0; n_dims 1 and shape[0]: of samples in a batch,
-     * n_dims 0: all rows of this worker. With TRAINER_HAS_LABELS a descriptor of n int32, in memory */
+    /* n: of rows; step: the epoch whose order is wanted, from 0; n_dims 1 and shape[0]: of samples in a
+     * batch, n_dims 0: all rows of this worker. With TRAINER_HAS_LABELS a descriptor of n int32, in memory */
     TRAINER_SHARD,
     TRAINER_READY, /* n: of its batches in an epoch; 0: not known */
     /* n: of samples, 0: the gradient is not used, as without TRAINER_TAKES_PART; loss: their mean; accuracy,

@@ -44,9 +44,9 @@ int compare_measure(struct compare_numbers *out, const struct run *r, double tar
  *      "settings": [{"name", "values"}], "results": [{"name", "values"}]}
  * A label is short and different for each run. "settings" are those that differ between runs; codec, model
  * and data are compared by their SHA-256 too. "values" has one element for each run, null where the run lacks
- * it. Results that no run has are left out. Behind them come the last values of the first COMPARE_METRICS names
- * in metrics.csv, as "metrics/f1". `target`: NAN: the highest accuracy that all evaluated runs
- * reached, rounded down to four digits; null in the document if no run was evaluated. ERR_USAGE: more than
+ * it. Results that no run has are left out. Behind them come the last values of the first COMPARE_METRICS
+ * names in metrics.csv, as "metrics/f1". `target`: NAN: the highest accuracy that all evaluated runs reached,
+ * rounded down to four digits; null in the document if no run was evaluated. ERR_USAGE: more than
  * COMPARE_RUNS runs. Other errors as of compare_measure(). */
 int compare_runs(json_t **out, const struct run *runs, size_t n, double target, struct err *e);
 
