@@ -19,12 +19,14 @@ static struct {
     void *owner;
 } tap;
 
-static void tapped_gradient(struct trainer *t, const struct trainer_batch *b, const float *params,
-                            float *grads, struct net_score *score)
+static int tapped_gradient(struct trainer *t, const struct trainer_batch *b, const float *params,
+                           float *grads, struct net_score *score, struct err *e)
 {
-    tap.real->gradient(t, b, params, grads, score);
+    int rc = tap.real->gradient(t, b, params, grads, score, e);
+
     if (tap.receive)
         tap.receive(tap.owner, b, params, grads);
+    return rc;
 }
 
 void check_receives_gradients(struct conform_check *k, check_gradient *receive, void *owner)

@@ -301,9 +301,9 @@ static int solve(struct conform_check *k, struct err *e)
     if (check_run(k, 1, e) < 0 || check_ended(k, e) < 0)
         return e->code;
     memset(k->sim.nodes[0].grads, 0, CHECK_PARAMS * sizeof(float));
-    k->sim.trainer->ops->evaluate(k->sim.trainer, k->sim.nodes[0].grads, &first, &none);
+    k->sim.trainer->ops->evaluate(k->sim.trainer, k->sim.nodes[0].grads, 0, &first, &none, e);
     for (int i = 0; i < k->set.node_count; i++) {
-        k->sim.trainer->ops->evaluate(k->sim.trainer, k->sim.nodes[i].params, &loss, &none);
+        k->sim.trainer->ops->evaluate(k->sim.trainer, k->sim.nodes[i].params, 0, &loss, &none, e);
         if (!(loss < first / 5))
             return err_set(e, ERR_CODEC,
                            "worker %d: after %d steps the loss is %.4g, and was %.4g at the beginning", i,

@@ -79,6 +79,7 @@ static double do_step(const struct sim *s, const struct sharer *o, int i)
     struct trainer *t = s->trainer;
     struct trainer_batch batch = {.block = 0, .step = (uint64_t)i % (uint64_t)s->set.steps_per_epoch};
     struct net_score score = {0};
+    struct err ignored;
     double begun, norm = 0;
     int n_own = 0;
 
@@ -87,7 +88,7 @@ static double do_step(const struct sim *s, const struct sharer *o, int i)
     for (int k = 0; k < s->blocks.n_blocks; k++)
         n_own += blocks_holds(&s->blocks, k, 0);
     t->spent_s = 0;
-    t->ops->gradient(t, &batch, o->params, o->grads, &score);
+    t->ops->gradient(t, &batch, o->params, o->grads, &score, &ignored);
     begun = clock_now();
     if (step_needs_norm(&s->set))
         norm = gradient_norm(o->grads, t->n_trained);
@@ -112,12 +113,13 @@ static double measure_evaluation(const struct sim *s, const struct sharer *o)
 {
     struct trainer *t = s->trainer;
     double seconds[EVALUATIONS], sum = 0, loss, accuracy;
+    struct err ignored;
     int n = 0;
 
     while (n == 0 || (n < EVALUATIONS && sum < MEASURED_S)) {
         do_step(s, o, n);
         t->spent_s = 0;
-        t->ops->evaluate(t, o->params, &loss, &accuracy);
+        t->ops->evaluate(t, o->params, 0, &loss, &accuracy, &ignored);
         sum += seconds[n++] = t->spent_s;
     }
     return middle_of(seconds, n);
@@ -365,17 +367,38 @@ static void round_costs(struct sim *s)
     sim_overhead_parse(&s->overhead, overhead, &ignored);
 }
 
+/* A program's functions take so long that its codec and messages hardly count. */
+static int measure_program(struct sim *s, struct err *e)
+{
+    struct trainer *t = s->trainer;
+
+    if (s->how.step_time[0] && s->how.eval_time_s > 0)
+        return 0;
+    if (t->ops->measure(t, &s->steps.s[0], &s->eval_time_s, e) < 0)
+        return e->code;
+    round_costs(s);
+    return 0;
+}
+
+static int measure_network(struct sim *s, struct err *e)
+{
+    const struct simulation *how = &s->how;
+
+    if (how->step_time[0] && how->eval_time_s > 0 && how->codec_rate_mbps > 0 && how->overhead[0])
+        return 0;
+    if (measure_costs(s, e) < 0)
+        return e->code;
+    round_costs(s);
+    return 0;
+}
+
 int sim_find_costs(struct sim *s, struct err *e)
 {
     const struct simulation *how = &s->how;
-    bool is_given = how->step_time[0] && how->eval_time_s > 0 && how->codec_rate_mbps > 0 && how->overhead[0];
 
     s->steps = (struct sim_steps){.n = 1}; /* which take no time with stand-ins */
-    if (how->gradients == 0 && !is_given) {
-        if (measure_costs(s, e) < 0)
-            return e->code;
-        round_costs(s);
-    }
+    if (how->gradients == 0 && (s->trainer->ops->measure ? measure_program : measure_network)(s, e) < 0)
+        return e->code;
     if (how->step_time[0] && sim_steps_parse(&s->steps, how->step_time, e) < 0)
         return e->code;
     if (how->eval_time_s > 0)

@@ -25,7 +25,13 @@ struct codec_row {
     double sim_time_s;
 };
 
-enum sim_file { TRAIN, EVAL, COMM, CODEC, N_FILES };
+struct metric_row {
+    struct record_metric job;
+    double sim_time_s;
+};
+
+/* Those from CODEC on are created at their first row. */
+enum sim_file { TRAIN, EVAL, COMM, CODEC, METRICS, N_FILES };
 
 static const struct {
     const struct artifact *job; /* the file of a job that it extends */
@@ -35,6 +41,7 @@ static const struct {
     [EVAL] = {&artifacts[ARTIFACT_EVAL], offsetof(struct eval_row, sim_time_s)},
     [COMM] = {&artifacts[ARTIFACT_COMM], offsetof(struct comm_row, sim_time_s)},
     [CODEC] = {&artifacts[ARTIFACT_CODEC_RECORDS], offsetof(struct codec_row, sim_time_s)},
+    [METRICS] = {&artifacts[ARTIFACT_METRICS], offsetof(struct metric_row, sim_time_s)},
 };
 
 struct sim_records {
@@ -66,7 +73,7 @@ int sim_records_open(struct sim_records **out, struct err *e)
     for (int i = 0; i < N_FILES; i++)
         extend(r->columns[i], i);
     for (int i = 0; i < N_FILES; i++) {
-        if (i != CODEC && record_open(&r->of[i], files[i].job->path, r->columns[i], e) < 0) {
+        if (i < CODEC && record_open(&r->of[i], files[i].job->path, r->columns[i], e) < 0) {
             sim_records_close(r, &ignored);
             return e->code;
         }
@@ -136,6 +143,29 @@ int sim_record_comm(struct sim_records *r, const struct sim *s, const struct sim
     return 0;
 }
 
+static int create_late(struct sim_records *r, enum sim_file file, struct err *e)
+{
+    return r->of[file].fd < 0 ? record_open(&r->of[file], files[file].job->path, r->columns[file], e) : 0;
+}
+
+int sim_record_metrics(struct sim_records *r, const struct sim_node *n, const struct trainer *t,
+                       struct err *e)
+{
+    for (size_t i = 0; i < t->n_metrics; i++) {
+        const struct metric_row row = {.job = {.time_s = n->now,
+                                               .node = n->node,
+                                               .epoch = n->worker.epoch,
+                                               .step = n->step.n_done,
+                                               .metric = t->metrics[i].name,
+                                               .value = t->metrics[i].value},
+                                       .sim_time_s = n->now};
+
+        if (create_late(r, METRICS, e) < 0 || record_write(&r->of[METRICS], &row, sizeof row, 1, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
 int sim_record_codec(struct sim_records *r, const struct sim_node *n, const struct codec *c, const char *name,
                      double value, struct err *e)
 {
@@ -147,7 +177,7 @@ int sim_record_codec(struct sim_records *r, const struct sim_node *n, const stru
                                           .value = value},
                                   .sim_time_s = n->now};
 
-    if (r->of[CODEC].fd < 0 && record_open(&r->of[CODEC], files[CODEC].job->path, r->columns[CODEC], e) < 0)
+    if (create_late(r, CODEC, e) < 0)
         return e->code;
     return record_write(&r->of[CODEC], &row, sizeof row, 1, e);
 }

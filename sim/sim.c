@@ -1,5 +1,6 @@
 #include "sim/sim.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -142,6 +143,7 @@ static int open_step(struct sim *s, struct sim_node *n, struct err *e)
                                            .n_trained = s->trainer->n_trained,
                                            .momentum = s->trainer->momentum,
                                            .n_blocks = n->n_blocks,
+                                           .updates_outside = n->node >= 0 && s->trainer->ops->train,
                                            .has_labels = s->trainer->has_labels},
                      e);
 }
@@ -177,6 +179,7 @@ static int open_node(struct sim *s, int slot, const struct sim_speed *speed, str
     s->trainer->ops->begin(s->trainer, n->params);
     if ((n->node >= 0 && open_worker(s, n, e) < 0) || open_exchange(s, n, e) < 0)
         return e->code;
+    assert(n->node < 0 || !s->trainer->ops->train || !exchange_reads_gradient(n->x)); /* job_submit refuses */
     return open_step(s, n, e);
 }
 
@@ -242,8 +245,11 @@ static int open_trainer(struct sim *s, const char *folder, struct err *e)
     size_t n;
 
     if (s->how.gradients > 0 ? trainer_standin(&s->trainer, s->how.gradients, s->set.seed, e) < 0
+        : s->set.trainer[0]  ? trainer_client(&s->trainer, &s->set, &s->how, &s->blocks, folder, e) < 0
                              : trainer_network(&s->trainer, &s->set, &s->blocks, folder, e) < 0)
         return e->code;
+    if (s->trainer->ops->gradient) /* psgd updates: to the rest of the job it is a network */
+        s->set.trainer[0] = '\0';
     if (sim_find_costs(s, e) < 0)
         return e->code;
     n = s->trainer->ops->tensors(s->trainer, NULL, &t);

@@ -53,6 +53,7 @@ struct sim_node {
     const struct mesh_buf *encoded;  /* the message whose encoding was charged last, */
     uint64_t encoded_round;          /* and its round: it is charged once */
     uint64_t read[N_STEP_PHASES];    /* bytes read by its exchange that were already timed */
+    double lr;                       /* of its last update, by a program's function */
     double eval_loss, eval_accuracy; /* of the latest evaluation; NAN: none */
     double ended_at;
     struct err *e; /* error; NULL: none */
@@ -172,6 +173,10 @@ int sim_record_comm(struct sim_records *r, const struct sim *s, const struct sim
 /* Records a row of codec.csv, which is created at the first one. */
 int sim_record_codec(struct sim_records *r, const struct sim_node *n, const struct codec *c, const char *name,
                      double value, struct err *e);
+
+/* Records the rows of metrics.csv that a program has logged in the last step. */
+int sim_record_metrics(struct sim_records *r, const struct sim_node *n, const struct trainer *t,
+                       struct err *e);
 
 /* explore.c: the carry callback of the simulated mesh while every order is tried. */
 int sim_explorer_keep(struct sim_explorer *x, struct sim_message *m, struct err *e);

@@ -179,6 +179,8 @@ static int advance_node(struct sim *s, struct sim_node *n, struct err *e)
             add_reading_time(s, n);
         if (n->wants == WORKER_RECORDS && record_rows(s, n, e) < 0)
             return e->code;
+        if (n->wants == WORKER_UPDATES && worker_updated(&n->worker, n->lr, e) < 0)
+            return e->code; /* its function has updated, too */
         if (doing[n->wants])
             return doing[n->wants](s, n, e);
     }
@@ -194,27 +196,68 @@ int sim_node_begin(struct sim *s, struct sim_node *n, struct err *e)
     return advance_node(s, n, e);
 }
 
-static int end_block(struct sim *s, struct sim_node *n, struct err *e)
+/* Otherwise the worker does not take part, and the step takes no time. */
+static bool has_to_compute(const struct sim_node *n)
 {
-    struct trainer_batch b = {
+    return n->wants == WORKER_COMPUTES && n->request.takes_part;
+}
+
+static struct trainer_batch batch_of(const struct sim_node *n)
+{
+    return (struct trainer_batch){
         .node = n->node, .i = n->request.i, .block = n->request.block, .step = n->step.n_done};
+}
+
+static int compute_gradient(struct sim *s, struct sim_node *n, struct err *e)
+{
+    const struct trainer_batch b = batch_of(n);
     struct net_score score = {0};
 
-    if (n->wants == WORKER_COMPUTES) {
-        s->trainer->ops->gradient(s->trainer, &b, n->params, n->grads, &score);
-        if (worker_computed(&n->worker, n->grads, &score, e) < 0)
-            return e->code;
-    }
+    if (s->trainer->ops->gradient(s->trainer, &b, n->params, n->grads, &score, e) < 0)
+        return e->code;
+    n->step.cfg.has_labels = s->trainer->has_labels;
+    return worker_computed(&n->worker, n->grads, &score, e);
+}
+
+static int train_params(struct sim *s, struct sim_node *n, struct err *e)
+{
+    const struct trainer_batch b = batch_of(n);
+    struct step_result result = {.loss = NAN, .accuracy = NAN};
+
+    if (has_to_compute(n) && s->trainer->ops->train(s->trainer, &b, n->params, &result, &n->lr, e) < 0)
+        return e->code;
+    return worker_reported(&n->worker, NULL, &result, e);
+}
+
+static int end_block(struct sim *s, struct sim_node *n, struct err *e)
+{
+    bool computes = has_to_compute(n);
+
+    if (n->wants == WORKER_COMPUTES &&
+        (s->trainer->ops->train ? train_params : compute_gradient)(s, n, e) < 0)
+        return e->code;
+    if (computes && s->records && sim_record_metrics(s->records, n, s->trainer, e) < 0)
+        return e->code;
     return advance_node(s, n, e);
 }
 
 /* Draws the time of the step once more, because the step that follows an evaluation begins only now. */
 static int end_evaluation(struct sim *s, struct sim_node *n, struct err *e)
 {
-    s->trainer->ops->evaluate(s->trainer, sim_model_of(s, n), &n->eval_loss, &n->eval_accuracy);
-    if (s->records && sim_record_evaluation(s->records, n, e) < 0)
-        return e->code;
-    if (worker_evaluated(&n->worker, n->eval_loss, n->eval_accuracy, e) < 0)
+    double loss = NAN, accuracy = NAN;
+    int rc = s->trainer->ops->evaluate(s->trainer, sim_model_of(s, n), n->step.n_done, &loss, &accuracy, e);
+
+    if (rc < 0)
+        return rc;
+    if (rc != TRAINER_HAS_NO_TEST) {
+        if (!s->trainer->has_test && step_check_test(&n->step, loss, step_is_last(&n->step), e) < 0)
+            return e->code; /* a program's, of which the worker does not know */
+        n->eval_loss = loss;
+        n->eval_accuracy = accuracy;
+        if (s->records && sim_record_evaluation(s->records, n, e) < 0)
+            return e->code;
+    }
+    if (worker_evaluated(&n->worker, loss, accuracy, e) < 0)
         return e->code;
     draw_step_time(s, n);
     return advance_node(s, n, e);
@@ -254,6 +297,13 @@ static int receive_event(struct sim *s, struct sim_node *n, struct err *e)
     return n->phase == SIM_WAITS && !worker_waits(&n->worker) ? advance_node(s, n, e) : 0;
 }
 
+static int start_computing(struct sim *s, struct sim_node *n, struct err *e)
+{
+    const struct trainer_batch b = batch_of(n);
+
+    return s->trainer->ops->start(s->trainer, &b, n->params, e);
+}
+
 /* The result of take_turn, if it is neither 0 nor a code. */
 enum {
     IDLE = 1, /* nothing to do until the node is woken */
@@ -276,11 +326,11 @@ static int take_turn(struct sim *s, struct sim_node *n, struct err *e)
     n->has_computed = true;
     n->may_step = false;
     n->phase = SIM_COMPUTES;
-    if (n->wants == WORKER_COMPUTES) {
-        n->now += n->step_time / n->n_blocks;
-        note_computing(s, n);
-    }
-    return 0;
+    if (!has_to_compute(n))
+        return 0;
+    n->now += n->step_time / n->n_blocks;
+    note_computing(s, n);
+    return s->trainer->ops->start ? start_computing(s, n, e) : 0;
 }
 
 /* Queues its codec's timer. */

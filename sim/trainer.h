@@ -1,5 +1,6 @@
-/* trainer -- source of a simulation's gradients: stand-ins of any size (trainer_standin.c), or a network on
- * the job's data (trainer_net.c). All nodes share one trainer; each has its own vectors. */
+/* trainer -- source of a simulation's gradients: stand-ins of any size (trainer_standin.c), a network on the
+ * job's data (trainer_net.c), or a function of a training program (trainer_client.c). All nodes share one
+ * trainer; each has its own vectors. */
 #ifndef PSGD_SIM_TRAINER_H
 #define PSGD_SIM_TRAINER_H
 
@@ -8,9 +9,12 @@
 #include <stdint.h>
 
 #include "nn/net.h"
+#include "runner/core/step.h"
 #include "shared/base/err.h"
 #include "shared/job/blocks.h"
 #include "shared/job/settings.h"
+#include "shared/job/simulation.h"
+#include "shared/trainer/trainer_wire.h"
 
 struct trainer;
 
@@ -21,13 +25,32 @@ struct trainer_batch { /* of one block in one step of the job, counted from 0 */
     uint64_t step;
 };
 
+struct trainer_metric {
+    char name[TRAINER_TEXT];
+    double value;
+};
+
+/* The result of `evaluate`, if it is neither 0 nor a code: there is no evaluation. */
+enum { TRAINER_HAS_NO_TEST = 1 };
+
+/* Functions with `e` return 0 or a code: only those of a program can fail. */
 struct trainer_ops {
     /* Sets the initial weights of every node. */
     void (*begin)(struct trainer *t, float *params);
-    /* Computes the mean gradient of a batch into grads. Adds to *score. */
-    void (*gradient)(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
-                     struct net_score *score);
-    void (*evaluate)(struct trainer *t, const float *params, double *loss, double *accuracy); /* NAN: none */
+    /* The computing of a batch begins, whose gradient or training is asked for later, with the same params;
+     * NULL: nothing is done before that. */
+    int (*start)(struct trainer *t, const struct trainer_batch *b, const float *params, struct err *e);
+    /* Computes the mean gradient of a batch into grads. Adds to *score. NULL: it trains. */
+    int (*gradient)(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
+                    struct net_score *score, struct err *e);
+    /* Updates params, at the learning rate *lr. NULL: it computes gradients. */
+    int (*train)(struct trainer *t, const struct trainer_batch *b, float *params, struct step_result *result,
+                 double *lr, struct err *e);
+    /* After so many steps of the node that evaluates. *accuracy NAN: none. */
+    int (*evaluate)(struct trainer *t, const float *params, uint64_t step, double *loss, double *accuracy,
+                    struct err *e);
+    /* Measures a step and an evaluation. NULL: costs.c does, by repeating them. */
+    int (*measure)(struct trainer *t, double *step_s, double *eval_s, struct err *e);
     /* *out: the tensors of a model file, as views of `params`; if that is NULL, of a vector that the trainer
      * owns. Valid until the next call. Returns their number. */
     size_t (*tensors)(struct trainer *t, const float *params, const struct tensor_view **out);
@@ -38,13 +61,16 @@ struct trainer { /* the common part, at the beginning of each trainer's struct *
     const struct trainer_ops *ops;
     size_t n_params, n_trained;    /* running statistics follow the trained ones, as in nn/net.h */
     const float *momentum;         /* (n_params - n_trained) net_momentum(); NULL: there are no statistics */
-    bool has_labels;               /* accuracy is defined */
+    bool has_labels;               /* accuracy is defined; of a program: one has been given */
     bool has_test;                 /* loss of an evaluation is defined */
     double spent_s;                /* real time of a network's gradients and evaluations so far */
     const char *arch;              /* the model's document; NULL: none */
     const char *preprocessing;     /* the record of that name; NULL: none */
     size_t *ranges;                /* of the servers: placement_lay_out() */
     const struct model_spec *spec; /* NULL: none */
+    /* (n_metrics): what a program has logged in the last step; valid until the next call. */
+    const struct trainer_metric *metrics;
+    size_t n_metrics;
 };
 
 /* Least squares towards a known point w*: a block's gradient is w - w* plus its own noise, the loss is the
@@ -56,5 +82,10 @@ int trainer_standin(struct trainer **out, size_t n_params, uint64_t seed, struct
  * settings and blocks are not copied. */
 int trainer_network(struct trainer **out, const struct settings *set, const struct blocks *b,
                     const char *folder, struct err *e);
+
+/* A function of a training program: its package, model.json and weights.safetensors of `folder`. The settings
+ * and blocks are not copied. ERR_TRAINER: client_pool.h. */
+int trainer_client(struct trainer **out, const struct settings *set, const struct simulation *how,
+                   const struct blocks *b, const char *folder, struct err *e);
 
 #endif

@@ -39,8 +39,8 @@ static void network_begin(struct trainer *t, float *params)
     memcpy(params, ((struct network *)t)->initial, t->n_params * sizeof *params);
 }
 
-static void network_gradient(struct trainer *t, const struct trainer_batch *b, const float *params,
-                             float *grads, struct net_score *score)
+static int network_gradient(struct trainer *t, const struct trainer_batch *b, const float *params,
+                            float *grads, struct net_score *score, struct err *e)
 {
     struct network *w = (struct network *)t;
     struct loader *l = &w->loaders[b->node];
@@ -49,6 +49,7 @@ static void network_gradient(struct trainer *t, const struct trainer_batch *b, c
         .n = w->set->batch_size, .seed = w->set->seed, .stream = blocks_stream(w->blocks, b->step, b->block)};
     double begun;
 
+    (void)e;
     memcpy(net_params(w->net), params, t->n_params * sizeof *params);
     begun = clock_now();
     if (l->epoch != epoch)
@@ -59,15 +60,18 @@ static void network_gradient(struct trainer *t, const struct trainer_batch *b, c
     net_train(w->net, &batch, score);
     t->spent_s += clock_now() - begun;
     memcpy(grads, net_grads(w->net), t->n_params * sizeof *grads);
+    return 0;
 }
 
-static void network_evaluate(struct trainer *t, const float *params, double *loss, double *accuracy)
+static int network_evaluate(struct trainer *t, const float *params, uint64_t step, double *loss,
+                            double *accuracy, struct err *e)
 {
     struct network *w = (struct network *)t;
     const struct loader *l = &w->loaders[0]; /* all have the same test set */
     size_t batch = (size_t)w->max_batch;
     double begun;
 
+    (void)step, (void)e;
     if (!w->has_evaluated || memcmp(w->evaluated, params, t->n_params * sizeof *params) != 0) {
         memcpy(w->evaluated, params, t->n_params * sizeof *params);
         memcpy(net_params(w->net), params, t->n_params * sizeof *params);
@@ -88,6 +92,7 @@ static void network_evaluate(struct trainer *t, const float *params, double *los
     }
     *loss = w->loss;
     *accuracy = w->accuracy;
+    return 0;
 }
 
 static size_t network_tensors(struct trainer *t, const float *params, const struct tensor_view **out)

@@ -48,14 +48,15 @@ static void standin_begin(struct trainer *t, float *params)
     memset(params, 0, t->n_params * sizeof *params);
 }
 
-static void standin_gradient(struct trainer *t, const struct trainer_batch *b, const float *params,
-                             float *grads, struct net_score *score)
+static int standin_gradient(struct trainer *t, const struct trainer_batch *b, const float *params,
+                            float *grads, struct net_score *score, struct err *e)
 {
     struct standin *s = (struct standin *)t;
     struct rng r;
     size_t from;
     double sum = 0;
 
+    (void)e;
     rng_init(&r, s->seed, b->step, (uint64_t)b->block);
     from = rng_below(&r, NOISE);
     for (size_t at = 0, n; at < t->n_params; at += n, from = 0) {
@@ -64,13 +65,16 @@ static void standin_gradient(struct trainer *t, const struct trainer_batch *b, c
     }
     score->loss += 0.5 * sum / (double)t->n_params;
     score->n++;
+    return 0;
 }
 
-static void standin_evaluate(struct trainer *t, const float *params, double *loss, double *accuracy)
+static int standin_evaluate(struct trainer *t, const float *params, uint64_t step, double *loss,
+                            double *accuracy, struct err *e)
 {
     const struct standin *s = (const struct standin *)t;
     double sum = 0;
 
+    (void)step, (void)e;
     for (size_t i = 0; i < t->n_params; i++) {
         double d = (double)params[i] - (double)s->target[i];
 
@@ -78,6 +82,7 @@ static void standin_evaluate(struct trainer *t, const float *params, double *los
     }
     *loss = 0.5 * sum / (double)t->n_params;
     *accuracy = NAN;
+    return 0;
 }
 
 static size_t standin_tensors(struct trainer *t, const float *params, const struct tensor_view **out)

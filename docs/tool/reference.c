@@ -489,10 +489,11 @@ static int print_rule_of_trainer(const char *name, struct err *e)
     if (codec_look_open(&l, name, NULL, e) < 0)
         return e->code;
     why = trainer_limits_rule(&instead, &l.facts);
+    printf("| `%s` | %s | %s | ", name, why ? "no" : "yes", trainer_limits_trains(&l.facts) ? "yes" : "no");
     if (why)
-        printf("| `%s` | no | it %s. %s |\n", name, why, instead);
+        printf("it %s. %s |\n", why, instead);
     else
-        printf("| `%s` | yes | %s |\n", name, seen_of(&l.facts));
+        printf("%s |\n", seen_of(&l.facts));
     codec_look_close(&l);
     return 0;
 }
@@ -506,14 +507,18 @@ static int page_trainer(struct err *e)
                "the codecs and the table of `submit/trainer/trainer_limits.c`");
     puts("\nWith `--trainer FILE` a program of the user's computes gradients and updates. Paths, aggregates, "
          "compressors,\n`--participate` and `--overlap` go with the rules as in "
-         "[combinations.md](../combinations.md).\n"
-         "\n## Rules\n\n| rule | with a program | what the program notices, or why not |\n|---|---|---|");
+         "[combinations.md](../combinations.md). A function\nthat `job_submit simulate` calls, "
+         "`psgd.trainer.client()`, gives parameters, where the rule needs no "
+         "gradients,\nor gradients, which go with every rule.\n"
+         "\n## Rules\n\n| rule | with a program | with a function `train` | what the program notices, or why "
+         "not |\n|---|---|---|---|");
     for (int i = 0, n = find_codecs(names, "."); i < n; i++)
         if (print_rule_of_trainer(names[i], e) < 0)
             return e->code;
-    puts("\n## Options that are refused\n\n| option | because the program | instead |\n|---|---|---|");
+    puts("\n## Options that are refused\n\n| option | because the program | instead | with a function "
+         "`gradient` |\n|---|---|---|---|");
     for (size_t i = 0; trainer_limits_option(i, name, &why, hint); i++)
-        printf("| `--%s` | %s | %s |\n", name, why, hint);
+        printf("| `--%s` | %s | %s | %s |\n", name, why, hint, trainer_limits_is_psgds(i) ? "yes" : "no");
     return 0;
 }
 

@@ -12,6 +12,8 @@ exchanges them by the job's rule.
         w["W"][...] -= 0.1 * by["W"]
         w.stepped()
 
+    psgd.trainer.client({"W": (784, 10)}, train, rows=n)  # a function, of which job_submit simulate runs many clients
+
 job_submit --trainer train.py starts such a program on each worker. Started by hand it is one worker that exchanges nothing, and needs
 nothing of psgd but this package. docs/trainer.md is the manual, shared/trainer/trainer_wire.h what is said to psgd.
 """
@@ -33,7 +35,7 @@ from . import trainer_wire as wire
 from .trainer_vector import Layout, Tensor, Vector, tensors_of
 from .trainer_wire import Error, note
 
-__all__ = ["Batches", "Error", "Info", "Vector", "Worker", "batches", "info", "open", "shard", "steps", "worker", "wrap"]
+__all__ = ["Batches", "Error", "Info", "Vector", "Worker", "batches", "client", "info", "open", "shard", "steps", "worker", "wrap"]
 
 Numbers = Tuple[int, float, float, float]  # samples, their mean loss, accuracy or nan, lr
 Save, Restore = Callable[[], bytes], Callable[[bytes], None]
@@ -53,13 +55,16 @@ class Info(NamedTuple):
     every: int = 1  # local steps between two exchanges
     takes_gradients: bool = False  # the rule combines or changes gradients, not only parameters
     is_resumed: bool = False
+    simulates: bool = False  # job_submit simulate: this process computes for all workers of the job, or some of them, in turn
 
 
 class Worker:
     """open() makes it, one in a program. All vectors are psgd's: touch them only in your turn, from next() to stepped()."""
 
-    def __init__(self, tensors: Sequence[Tensor], batches: int = 0) -> None:
+    def __init__(self, tensors: Sequence[Tensor], batches: int = 0, flags: int = 0) -> None:
         self._layout = Layout(tensors)
+        self._flags = flags  # of OPEN
+        self._turn: Optional[wire.Record] = None  # the last GO
         self._pid = os.getpid()
         self._state = "new"  # then: go, gradient (as go, after gradient()), psgd (it has the turn), evaluation, ended
         self._batches = batches
@@ -95,7 +100,7 @@ class Worker:
         self._has_told_values = False
 
     def _announce(self, link: wire.Link) -> Tuple[wire.Accepted, int]:
-        link.send(wire.OPEN, n=len(self._layout.tensors))
+        link.send(wire.OPEN, n=len(self._layout.tensors), flags=self._flags)
         for t in self._layout.tensors:
             link.send(wire.TENSOR, shape=t.shape, text=t.name.encode(), flags=wire.STATISTIC if t.is_statistic else 0)
         r = link.receive(wire.ACCEPTED, wire.REFUSED)
@@ -117,8 +122,10 @@ class Worker:
         ):
             os.close(r.file)
             raise Error("psgd's memory for the tensors has another size than they: is this package as old as the agent?")
-        describes, takes_gradients, is_resumed = (bool(r.flags & f) for f in (wire.DESCRIBES, wire.TAKES_GRADIENTS, wire.IS_RESUMED))
-        self.info = Info(False, describes, a.node, a.n_nodes, a.seed, a.n_steps, a.every, takes_gradients, is_resumed)
+        describes, takes_gradients, *others = (
+            bool(r.flags & f) for f in (wire.DESCRIBES, wire.TAKES_GRADIENTS, wire.IS_RESUMED, wire.SIMULATES)
+        )
+        self.info = Info(False, describes, a.node, a.n_nodes, a.seed, a.n_steps, a.every, takes_gradients, *others)
         self.steps_done = a.n_done
         return a, r.file
 
@@ -148,8 +155,20 @@ class Worker:
         batch: each so many of them are the mini-batch that psgd's own worker would take in that step, and all workers have as many; 0:
         all rows of the part. Alone: all rows, in their order."""
         self._check("shard()")
-        if self._link is None or self._state == "ended":
+        r = self._divide(n, labels, batch, epoch)
+        if r is None:
             return list(range(n))
+        index = array("I")
+        with os.fdopen(r.file, "rb") as f:
+            index.frombytes(f.read(4 * r.n))
+        if len(index) != r.n or any(i >= n for i in index):
+            raise Error(f"psgd's shard of {n} rows is damaged")
+        return index.tolist()
+
+    def _divide(self, n: int, labels: Optional[Iterable[int]], batch: int = 0, epoch: int = 0) -> Optional[wire.Record]:
+        """None: the worker is alone, or the job has ended."""
+        if self._link is None or self._state == "ended":
+            return None
         if self._state == "psgd":
             raise Error(self._misplaced("shard()"))
         file = -1
@@ -167,13 +186,8 @@ class Worker:
             raise Error(r.text)
         if r.kind == wire.STOP:
             self._end(r)
-            return list(range(n))
-        index = array("I")
-        with os.fdopen(r.file, "rb") as f:
-            index.frombytes(f.read(4 * r.n))
-        if len(index) != r.n or any(i >= n for i in index):
-            raise Error(f"psgd's shard of {n} rows is damaged")
-        return index.tolist()
+            return None
+        return r
 
     def batches(self, n: int, size: int, labels: Optional[Iterable[int]] = None) -> "Batches":
         """For steps(), or as the batch_sampler of a DataLoader: lists of `size` of this worker's rows of n, in each pass in psgd's order
@@ -198,6 +212,7 @@ class Worker:
         while True:
             r = self._link.receive(wire.GO, wire.EVALUATE, wire.SAVE, wire.RESTORE)
             if r.kind == wire.GO:
+                self._turn = r
                 self.steps_done, self.takes_part = r.step, bool(r.flags & wire.TAKES_PART)
                 if r.flags & wire.HAS_CHANGED:
                     self._load()
@@ -263,6 +278,9 @@ class Worker:
             return False
         n, loss, accuracy, lr = self._numbers
         self._tell(wire.GRADIENT, n=n, loss=loss, accuracy=accuracy, lr=lr)
+        if self._flags & wire.GIVES_GRADIENTS:
+            self._state = "psgd"
+            return False
         r = self._link.receive(wire.UPDATE)
         if r.kind == wire.STOP:
             return self._end(r)
@@ -622,13 +640,21 @@ def open(what: Any, *, statistics: Sequence[str] = (), batches: int = 0) -> Work
     """`what`: a torch.nn.Module; or a dict of shapes or arrays by name, or a tree of arrays as jax's. An array's values are the
     initial ones, of shapes zeros. statistics: names of tensors that have no gradient but are averaged. batches: in an epoch; alone
     the program ends after so many."""
+    return _open(what, statistics, batches, 0)
+
+
+def is_module(what: Any) -> bool:
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(what, torch.nn.Module):
+    return torch is not None and isinstance(what, torch.nn.Module)
+
+
+def _open(what: Any, statistics: Sequence[str], batches: int, flags: int) -> Worker:
+    if is_module(what):
         from .trainer_torch import TorchWorker
 
-        return _set_worker(lambda: TorchWorker(what, batches=batches))
+        return _set_worker(lambda: TorchWorker(what, batches=batches, flags=flags))
     tensors, values = tensors_of(what, statistics)
-    w: Worker = _set_worker(lambda: Worker(tensors, batches))
+    w: Worker = _set_worker(lambda: Worker(tensors, batches, flags))
     if not w.has_values:
         for name, value in values.items():
             w[name] = value
@@ -658,6 +684,34 @@ def steps(loader: Any, evaluate: Optional[Callable[[], Any]] = None) -> Iterator
     again after its last batch. Alone it is one pass. evaluate(), which is called when an evaluation is due: the model's loss on
     data for testing, or (loss, accuracy), or (loss, accuracy, samples)."""
     return worker()._steps(loader, evaluate)
+
+
+def client(
+    tensors: Any,
+    train: Optional[Callable[..., Any]] = None,
+    *,
+    gradient: Optional[Callable[..., Any]] = None,
+    evaluate: Optional[Callable[..., Any]] = None,
+    rows: int = 0,
+    labels: Optional[Iterable[int]] = None,
+    rounds: int = 1,
+    lr: float = 0.0,
+) -> None:
+    """A program that is a function, in place of a loop, which job_submit simulate calls for many clients in turn; it returns when the
+    job has ended. `tensors` is that of open().
+
+    train(params, indices, round[, client]) trains one client for a round, and returns (params, loss, samples), or a fourth value, the
+    accuracy. indices: the client's part of so many `rows`, by --partition; None: rows is 0. Each call is a step of the job.
+
+    gradient(params, indices, step[, client]), in place of train, returns (gradients, loss, samples), of the mini-batch `indices`, and
+    psgd updates. If `tensors` is a torch.nn.Module, it is passed as params, with the client's values, and params or gradients are left
+    out of what is returned.
+
+    evaluate(params) returns the model's loss on data for testing, or (loss, accuracy), or (loss, accuracy, samples). rounds: of the
+    program alone. lr: of rules that divide by the sum of a round's learning rates, as slowmo: that sum."""
+    from .trainer_client import Function, run
+
+    run(tensors, Function(train, gradient), evaluate, rows, labels, rounds, lr)
 
 
 def shard(n: int, labels: Optional[Iterable[int]] = None, *, batch: int = 0, epoch: int = 0) -> List[int]:

@@ -74,13 +74,19 @@ class TorchWorker(Worker):
     copies = False  # a test sets it, where there is no GPU: as if the parameters were on one
 
     def __init__(
-        self, net: nn.Module, optimizers: Sequence[Any] = (), scheduler: Any = None, scaler: Any = None, batches: int = 0
+        self,
+        net: nn.Module,
+        optimizers: Sequence[Any] = (),
+        scheduler: Any = None,
+        scaler: Any = None,
+        batches: int = 0,
+        flags: int = 0,
     ) -> None:
         net = getattr(net, "_orig_mod", net)  # of torch.compile
         _refuse_net(net)
         self.net, self.optimizers, self.scheduler, self.scaler = net, list(optimizers), scheduler, scaler
         tensors = _tensors(net)
-        super().__init__(tensors, batches)
+        super().__init__(tensors, batches, flags)
         _refuse_optimizers(self)
         n = self._layout.n_params
         self._shared = [torch.frombuffer(self._memory, dtype=torch.float32, count=n, offset=v._at) for v in self._vectors()]

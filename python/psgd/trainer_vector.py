@@ -129,14 +129,14 @@ def is_shape(x: Any) -> bool:
 
 def leaves(tree: Any, name: str = "") -> Iterator[Tuple[str, Any]]:
     """The arrays of nested dicts, lists and tuples, or their shapes, with names as 'layers.0.bias'."""
-    branches = _branches(tree)
+    branches = branches_of(tree)
     for key, branch in branches:
         yield from leaves(branch, f"{name}.{key}" if name else str(key))
     if not branches and tree is not None and not isinstance(tree, Mapping):
         yield name, tree
 
 
-def _branches(tree: Any) -> List[Tuple[Any, Any]]:
+def branches_of(tree: Any) -> List[Tuple[Any, Any]]:
     if isinstance(tree, Mapping):
         return list(tree.items())
     if isinstance(tree, (tuple, list)) and not is_shape(tree):
@@ -151,7 +151,7 @@ def _like(tree: Any, name: str, leaf_of: Any) -> Any:
     if isinstance(tree, Mapping):
         return type(tree)({key: child(key, branch) for key, branch in tree.items()})  # type: ignore[call-arg]
     if isinstance(tree, (tuple, list)) and not is_shape(tree):
-        parts = [child(key, branch) for key, branch in _branches(tree)]
+        parts = [child(key, branch) for key, branch in branches_of(tree)]
         return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
     return None if tree is None else leaf_of(name, tree)
 

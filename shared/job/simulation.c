@@ -26,6 +26,8 @@ static const struct json_field fields[] = {
     F(straggler, JSON_FIELD_TEXT, .required = false),
     F(kill, JSON_FIELD_TEXT, .required = false),
     F(cut, JSON_FIELD_TEXT, .required = false),
+    F(client_processes, JSON_FIELD_INT, .required = false, .min = 0, .max = 1024),
+    F(trainer_python, JSON_FIELD_TEXT, .required = false),
     F(exhaustive, JSON_FIELD_BOOL, .required = false),
     F(replay, JSON_FIELD_TEXT, .required = false),
     {0},

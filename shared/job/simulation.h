@@ -5,6 +5,7 @@
 #define PSGD_SIMULATION_H
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -28,6 +29,8 @@ struct simulation {
     char straggler[32];               /* SHARE:FACTOR */
     char kill[SIMULATION_TEXT];       /* NODE@SECONDS,... */
     char cut[SIMULATION_TEXT];        /* NODES|NODES@FROM-TO,... */
+    int client_processes;             /* of a training program; 0: as many as processors */
+    char trainer_python[PATH_MAX];    /* interpreter of one in Python; "": there is none */
     bool exhaustive;                  /* tries every order of deliveries */
     char replay[4 * SIMULATION_TEXT]; /* one of these orders, as printed by exhaustive */
 };

@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "shared/job/partition.h"
-
 enum { CLASSES_MAX = 1 << 24 };
 
 /* The classes of the rows are 0 to the largest label. */
@@ -75,20 +73,34 @@ static int check_rows(const struct partition_rule *rule, const struct settings *
     return 0;
 }
 
-int trainer_shard_make(uint32_t **index, size_t *n, const struct settings *set, int node,
-                       const struct shard_request *q, struct err *e)
+static size_t columns_of(const struct shard_request *q)
 {
-    size_t n_cols = q->batch > 0 ? q->batch : 1, first = (size_t)node * n_cols;
+    return q->batch > 0 ? q->batch : 1;
+}
+
+int trainer_shard_divide(struct partition *out, const struct settings *set, size_t n_blocks,
+                         const struct shard_request *q, struct err *e)
+{
     struct partition_set rows = {.n = q->n_rows};
     struct partition_rule rule;
-    struct partition p;
-    int rc;
 
     if (partition_rule_parse(&rule, set->partition, e) < 0 || check_rows(&rule, set, q, e) < 0 ||
         take_labels(&rows, q->labels, e) < 0)
         return e->code;
-    if (partition_init(&p, &rows, &rule, (size_t)set->node_count, n_cols, set->seed, e) < 0)
+    if (partition_init(out, &rows, &rule, n_blocks, columns_of(q), set->seed, e) < 0)
         return e->code = e->code == ERR_CONFIG ? ERR_TRAINER : e->code;
+    return 0;
+}
+
+int trainer_shard_make(uint32_t **index, size_t *n, const struct settings *set, int node,
+                       const struct shard_request *q, struct err *e)
+{
+    size_t n_cols = columns_of(q), first = (size_t)node * n_cols;
+    struct partition p;
+    int rc;
+
+    if (trainer_shard_divide(&p, set, (size_t)set->node_count, q, e) < 0)
+        return e->code;
     rc = take_columns(index, n, &p, first, n_cols, q->batch > 0 ? p.n_rows : n_longest(&p, first, 1),
                       set->seed, q->epoch, e);
     partition_clear(&p);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "shared/base/err.h"
+#include "shared/job/partition.h"
 #include "shared/job/settings.h"
 
 struct shard_request {
@@ -23,5 +24,9 @@ struct shard_request {
  * range; or a rule that needs labels, more of them, or a column. */
 int trainer_shard_make(uint32_t **index, size_t *n, const struct settings *set, int node,
                        const struct shard_request *request, struct err *e);
+/* The rows of all workers, as n_blocks blocks; the epoch is not used. Errors as above; the caller clears *out
+ * after a success. */
+int trainer_shard_divide(struct partition *out, const struct settings *set, size_t n_blocks,
+                         const struct shard_request *request, struct err *e);
 
 #endif

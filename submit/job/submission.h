@@ -71,6 +71,7 @@ struct submission {
     struct blob weights;                    /* initial weights of every node; empty: drawn from the seed */
     struct blob trainer;                    /* the package of the user's training program; empty: none */
     uint64_t n_batches;                     /* of that program in an epoch; 0: it has not said */
+    bool is_function, gives_gradients;      /* trainer_describe.h */
     struct blob *checkpoints;               /* (n_nodes) initial checkpoint of each node; NULL: none */
 
     bool is_started;      /* all nodes have taken the order to start; some may have ended since */

@@ -24,16 +24,16 @@ enum { FOR_MODEL_AND_DATA = FOR_JOB | FOR_PREDICT };
 static struct args_option table[] = {
     {"exec", "", ARGS_PATH, AT(exec), FOR_RUN, JOB, "FILE",
      "the executor: a .c or a .so file (docs/executors.md)"},
-    {"trainer", "", ARGS_PATH, AT(trainer), FOR_SUBMIT, JOB, "FILE|DIR",
+    {"trainer", "", ARGS_PATH, AT(trainer), FOR_JOB, JOB, "FILE|DIR",
      "training program of your own, whose gradients or parameters are exchanged: a .py file, an executable, "
      "or "
      "a folder; its arguments follow -- (docs/trainer.md)",
      .may_change = true},
-    {"main", "", ARGS_TEXT, AT(main), FOR_SUBMIT, JOB, "NAME",
+    {"main", "", ARGS_TEXT, AT(main), FOR_JOB, JOB, "NAME",
      "with --trainer DIR: the file in it that is run, else main.py"},
-    {"trainer-python", "", ARGS_NAME_OR_PATH, AT(trainer_python), FOR_SUBMIT, JOB, "NAME|FILE",
+    {"trainer-python", "", ARGS_NAME_OR_PATH, AT(trainer_python), FOR_JOB, JOB, "NAME|FILE",
      "interpreter by which job_submit starts a --trainer in Python on this machine, to check it before it is "
-     "sent",
+     "sent, or to simulate its job",
      .may_change = true},
     {"node_count", "n", SETTING(node_count), FOR_JOB | FOR_RUN, JOB, "N", "workers of the job"},
     {"batch_size", "b", SETTING(batch_size), FOR_JOB, JOB, "N",
@@ -186,6 +186,10 @@ static struct args_option table[] = {
      "workers that run on one machine and share its link", .min = 1, .max = 1e6},
     {"processors", "", ARGS_INT, SIM(processors), FOR_SIMULATE, SIMULATED, "N",
      "processors shared by all nodes, as on one machine; 0: each node has its own", .min = 0, .max = 1e6},
+    {"client-processes", "", ARGS_INT, SIM(client_processes), FOR_SIMULATE, SIMULATED, "N",
+     "processes of --trainer, which compute for all workers in turn; 0: as many as this machine has "
+     "processors",
+     .min = 0, .max = 1024},
     {"speed", "", ARGS_TEXT, SIM(speed), FOR_SIMULATE, SIMULATED, "X|X-Y|NODE=X,...",
      "relative speed of the nodes: 2 is twice as fast; X-Y: drawn at random for each node"},
     {"straggler", "", ARGS_TEXT, SIM(straggler), FOR_SIMULATE, SIMULATED, "SHARE:FACTOR",

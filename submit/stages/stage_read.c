@@ -406,13 +406,21 @@ static int take_arguments(struct submission *s, struct err *e)
     return 0;
 }
 
+/* Only the program says whether it is a function, and whether that gives gradients. */
+static enum trainer_update updater_of(const struct submission *s)
+{
+    if (!s->model.len)
+        return s->is_simulated ? TRAINER_MAY_UPDATE : TRAINER_UPDATES;
+    return s->gives_gradients ? TRAINER_MAY_UPDATE : s->is_function ? TRAINER_TRAINS : TRAINER_UPDATES;
+}
+
 /* The model, unless numbers stand in for it, or a training program has it, which read_trainer() asks. */
 static int read_own_model(struct submission *s, struct err *e)
 {
-    if (s->opt->trainer[0])
-        return trainer_limits_check(s->opt, NULL, e);
     if (s->opt->simulation.gradients > 0)
         return 0;
+    if (s->opt->trainer[0])
+        return trainer_limits_check(s->opt, NULL, updater_of(s), e);
     return read_model(s, e) < 0 ? e->code : check_data_options(&s->settings, e);
 }
 
@@ -421,9 +429,10 @@ static int read_trainer(struct submission *s, const struct codec_facts *worker, 
 {
     if (!s->opt->trainer[0])
         return 0;
-    if (take_arguments(s, e) < 0 || trainer_limits_check(s->opt, worker, e) < 0)
+    if (take_arguments(s, e) < 0 || trainer_limits_check(s->opt, worker, updater_of(s), e) < 0 ||
+        trainer_job_read(s, e) < 0)
         return e->code;
-    return trainer_job_read(s, e);
+    return trainer_limits_check(s->opt, worker, updater_of(s), e);
 }
 
 /* Reads and checks everything that does not depend on the list of agents. */

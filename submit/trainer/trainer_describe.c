@@ -142,12 +142,35 @@ static int ignore_metric(void *owner, const char *name, double value, struct err
     return 0;
 }
 
+/* The number of mini-batches into which psgd divides the rows. */
+static int count_batches(struct talk *t, const struct shard_request *rows, struct err *e)
+{
+    const struct settings *set = t->how->set;
+    const struct shard_request request = {
+        .n_rows = rows->n_rows, .labels = rows->labels, .batch = (size_t)set->batch_size};
+    struct partition p;
+    struct blocks b;
+    int rc;
+
+    if (settings_blocks(&b, set, e) < 0)
+        return e->code;
+    rc = trainer_shard_divide(&p, set, (size_t)b.n_blocks, &request, e);
+    blocks_clear(&b);
+    if (rc < 0)
+        return rc;
+    t->out->n_batches = p.n_rows;
+    partition_clear(&p);
+    return 0;
+}
+
 /* The rows of worker 0. */
 static int make_shard(void *owner, const struct shard_request *request, uint32_t **index, size_t *n,
                       struct err *e)
 {
-    const struct talk *t = owner;
+    struct talk *t = owner;
 
+    if (t->out->gives_gradients && count_batches(t, request, e) < 0)
+        return e->code;
     return trainer_shard_make(index, n, t->how->set, 0, request, e);
 }
 
@@ -191,6 +214,26 @@ static int take_layout(struct talk *t, const struct model_tensor *tensors, size_
     return e->code = e->code == ERR_CONFIG ? ERR_TRAINER : e->code;
 }
 
+/* Is it a loop, or a function, as this job needs? */
+static int check_kind(struct talk *t, struct err *e)
+{
+    t->out->is_function = t->link.opened & TRAINER_IS_FUNCTION;
+    t->out->gives_gradients = t->link.opened & TRAINER_GIVES_GRADIENTS;
+    if (t->how->is_simulated && !t->out->is_function) {
+        err_set(e, ERR_TRAINER,
+                "%s has a loop of its own, and a simulation calls a function of the program for each worker "
+                "in turn",
+                name_of(t));
+        return err_hint(e, "Give such a function to psgd.trainer.client(), or run the job on agents: "
+                           "job_submit --trainer.");
+    }
+    if (t->how->is_simulated || !t->out->gives_gradients)
+        return 0;
+    err_set(e, ERR_TRAINER, "%s gives gradients, and on agents a program makes its updates itself",
+            name_of(t));
+    return err_hint(e, "Run it by job_submit simulate, or give psgd.trainer.client() a function train.");
+}
+
 static int take_tensors(struct talk *t, struct err *e)
 {
     struct model_tensor *tensors;
@@ -199,7 +242,7 @@ static int take_tensors(struct talk *t, struct err *e)
 
     if (trainer_link_take_tensors(&t->link, &tensors, &n, t->until, e) < 0)
         return e->code;
-    rc = take_layout(t, tensors, n, e);
+    rc = check_kind(t, e) < 0 ? e->code : take_layout(t, tensors, n, e);
     free(tensors);
     return rc;
 }
@@ -231,6 +274,7 @@ static int take_values(struct talk *t, struct err *e)
     const struct settings *set = t->how->set;
     const struct model_spec *m = &t->out->spec;
     struct trainer_accepted a = trainer_link_lay_out(m->n_params, m->n_trained);
+    uint64_t n_batches;
     int fd = make_memory(t, (size_t)a.bytes), rc;
     void *params = fd < 0 ? MAP_FAILED : mmap(NULL, (size_t)a.grads_at, PROT_READ, MAP_SHARED, fd, 0);
 
@@ -248,7 +292,9 @@ static int take_values(struct talk *t, struct err *e)
     close(fd);
     t->stage = AWAITS_READY;
     if (rc == 0)
-        rc = trainer_link_await_ready(&t->link, &t->out->n_batches, t->until, e);
+        rc = trainer_link_await_ready(&t->link, &n_batches, t->until, e);
+    if (rc == 0 && !t->out->gives_gradients)
+        t->out->n_batches = n_batches;
     if (rc == 0)
         rc = copy_values(t, params, e);
     munmap(params, (size_t)a.grads_at);

@@ -6,6 +6,7 @@
 #define PSGD_SUBMIT_TRAINER_DESCRIBE_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shared/job/model_spec.h"
@@ -18,6 +19,7 @@ struct describe_how {
     const struct trainer_main *main;
     const char *python;         /* the interpreter of a program in Python */
     const struct settings *set; /* of the job: arguments, partition, seed, nodes */
+    bool is_simulated;          /* the program must be a function of a client */
     double deadline;            /* clock_now; 0: none */
     double timeout_s;           /* of --timeout, for its message */
 };
@@ -27,6 +29,8 @@ struct trainer_description {
     struct model_spec spec; /* the same, parsed */
     float *values;          /* (spec.n_params). Owned */
     uint64_t n_batches;     /* of an epoch; 0: the program has not said */
+    bool is_function;       /* it has no loop of its own */
+    bool gives_gradients;   /* and it makes no updates: psgd divides its rows into batches */
 };
 
 /* ERR_TRAINER: the program cannot be started, fails, ends without psgd's calls, or breaks their rules; its

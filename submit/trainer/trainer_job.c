@@ -108,6 +108,8 @@ static int take_description(struct submission *s, struct trainer_description *d,
         write_values(s, path, d->values, e) < 0)
         return e->code;
     s->n_batches = d->n_batches;
+    s->is_function = d->is_function;
+    s->gives_gradients = d->gives_gradients;
     json_object_set_new(s->facts, "start",
                         json_pack("{s:s, s:s}", "from", "trainer", "shipped_sha256", s->weights.hex));
     return 0;
@@ -135,6 +137,7 @@ static int start_package(struct submission *s, const struct trainer_files *f, co
                                      .main = &main,
                                      .python = s->opt->trainer_python,
                                      .set = &s->settings,
+                                     .is_simulated = s->is_simulated,
                                      .deadline = s->deadline,
                                      .timeout_s = s->opt->timeout_s};
     int rc;

@@ -15,30 +15,32 @@
 static const struct {
     size_t option;
     const char *why, *hint;
+    bool is_psgds; /* where psgd updates */
 } own[] = {
-    {AT(model), "is the model", "Leave --%s out, or --trainer."},
-    {AT(settings.dataset), "reads its data itself", ARGUMENT},
-    {AT(data), "reads its data itself", ARGUMENT},
-    {AT(settings.transform), "reads its data itself", ARGUMENT},
-    {AT(settings.batch_size), "chooses its batches itself", ARGUMENT},
-    {AT(settings.optimizer), "has its own optimizer", ARGUMENT},
-    {AT(settings.learn_rate), "has its own optimizer", ARGUMENT},
-    {AT(settings.schedule), "has its own optimizer", ARGUMENT},
-    {AT(settings.warmup_steps), "has its own optimizer", ARGUMENT},
-    {AT(settings.momentum), "has its own optimizer", ARGUMENT},
-    {AT(settings.weight_decay), "has its own optimizer", ARGUMENT},
+    {AT(model), "is the model", "Leave --%s out, or --trainer.", false},
+    {AT(settings.dataset), "reads its data itself", ARGUMENT, false},
+    {AT(data), "reads its data itself", ARGUMENT, false},
+    {AT(settings.transform), "reads its data itself", ARGUMENT, false},
+    {AT(settings.batch_size), "chooses its batches itself", ARGUMENT, true},
+    {AT(settings.optimizer), "has its own optimizer", ARGUMENT, true},
+    {AT(settings.learn_rate), "has its own optimizer", ARGUMENT, true},
+    {AT(settings.schedule), "has its own optimizer", ARGUMENT, true},
+    {AT(settings.warmup_steps), "has its own optimizer", ARGUMENT, true},
+    {AT(settings.momentum), "has its own optimizer", ARGUMENT, true},
+    {AT(settings.weight_decay), "has its own optimizer", ARGUMENT, true},
     {AT(settings.clip_norm), "has its own optimizer",
-     "Leave --%s out; the program clips the gradient that its optimizer gets."},
+     "Leave --%s out; the program clips the gradient that its optimizer gets.", true},
     {AT(settings.redundancy), "may compute a block's gradient with other last bits on each of its holders",
-     "Leave --%s out; with --on-node-loss continue a job survives lost workers."},
+     "Leave --%s out; with --on-node-loss continue a job survives lost workers.", true},
     {AT(block_assignment), "may compute a block's gradient with other last bits on each of its holders",
-     "Leave --%s out; with --on-node-loss continue a job survives lost workers."},
+     "Leave --%s out; with --on-node-loss continue a job survives lost workers.", true},
     {AT(settings.block_ratio), "chooses its batches itself",
-     "Leave --%s out; a worker's contribution counts by the samples that its program reports."},
-    {AT(settings.feed), "chooses its batches itself", "Leave --%s out; psgd.trainer.shard() divides rows."},
-    {AT(settings.math), "computes by its own libraries", "Leave --%s out."},
+     "Leave --%s out; a worker's contribution counts by the samples that its program reports.", true},
+    {AT(settings.feed), "chooses its batches itself", "Leave --%s out; psgd.trainer.shard() divides rows.",
+     false},
+    {AT(settings.math), "computes by its own libraries", "Leave --%s out.", false},
     {AT(settings.threads), "computes by its own libraries",
-     "Leave --%s out; the program sets its number of threads itself."},
+     "Leave --%s out; the program sets its number of threads itself.", false},
 };
 
 const char *trainer_limits_rule(const char **instead, const struct codec_facts *f)
@@ -56,6 +58,18 @@ const char *trainer_limits_rule(const char **instead, const struct codec_facts *
                "program need not be";
     }
     return NULL;
+}
+
+bool trainer_limits_trains(const struct codec_facts *f)
+{
+    const char *instead;
+
+    return !trainer_limits_rule(&instead, f) && !f->sends_grads && !f->changes_grads;
+}
+
+bool trainer_limits_is_psgds(size_t line)
+{
+    return own[line].is_psgds;
 }
 
 bool trainer_limits_option(size_t line, char name[ARGS_NAME], const char **why, char hint[TRAINER_HINT])
@@ -87,18 +101,31 @@ static bool is_wanted(const struct options *o, size_t option)
            (option == AT(settings.optimizer) && o->settings.optimizer != OPTIMIZER_SGD && !o->preset);
 }
 
-static int check_own(const struct options *o, struct err *e)
+static int check_own(const struct options *o, enum trainer_update who, struct err *e)
 {
     char name[ARGS_NAME], hint[TRAINER_HINT];
     const char *why;
 
     for (size_t i = 0; trainer_limits_option(i, name, &why, hint); i++) {
-        if (!is_wanted(o, own[i].option))
+        if ((own[i].is_psgds && who == TRAINER_MAY_UPDATE) || !is_wanted(o, own[i].option))
             continue;
         err_set(e, ERR_CONFIG, "--%s has no effect with --trainer: %s %s", name, program_of(o), why);
         return err_hint(e, "%s", hint);
     }
     return 0;
+}
+
+/* With a program options_parse() leaves this to here. */
+static int check_momentum(const struct options *o, enum trainer_update who, struct err *e)
+{
+    const struct optimizer_defaults *kind = &optimizer_kinds[o->settings.optimizer];
+
+    if (who != TRAINER_MAY_UPDATE || !is_wanted(o, AT(settings.momentum)) || kind->has_momentum)
+        return 0;
+    return err_set(e, ERR_USAGE,
+                   "--momentum: %s has no momentum; use --gradient-descent momentum, nesterov or "
+                   "rmsprop_graves",
+                   kind->name);
 }
 
 static int check_partition(const struct options *o, struct err *e)
@@ -114,17 +141,24 @@ static int check_partition(const struct options *o, struct err *e)
     return err_hint(e, "Give psgd.trainer.shard() the column's values as labels, with --partition labels:K.");
 }
 
-static int check_rule(const struct codec_facts *f, struct err *e)
+static int check_rule(const struct codec_facts *f, const char *program, enum trainer_update who,
+                      struct err *e)
 {
     const char *instead, *why = trainer_limits_rule(&instead, f);
 
+    if (!why && who == TRAINER_TRAINS && !trainer_limits_trains(f)) {
+        err_set(e, ERR_CONFIG, "codec %s combines or changes gradients, and train() of %s gives parameters",
+                f->name, program);
+        return err_hint(e, "Take a rule of rounds, as fedavg or diloco, or simulate a function gradient.");
+    }
     if (!why)
         return 0;
     err_set(e, ERR_CONFIG, "--trainer: codec %s %s", f->name, why);
     return err_hint(e, "%s", instead);
 }
 
-int trainer_limits_check(const struct options *o, const struct codec_facts *f, struct err *e)
+int trainer_limits_check(const struct options *o, const struct codec_facts *f, enum trainer_update who,
+                         struct err *e)
 {
     if (codec_list_is_one(o->codec)) {
         err_set(e, ERR_CONFIG,
@@ -134,7 +168,7 @@ int trainer_limits_check(const struct options *o, const struct codec_facts *f, s
             e,
             "Compress its tensors by their names: --codec allreduce --compress 'head.weight=fp16;*=int8'.");
     }
-    if (check_own(o, e) < 0 || check_partition(o, e) < 0)
+    if (check_own(o, who, e) < 0 || check_momentum(o, who, e) < 0 || check_partition(o, e) < 0)
         return e->code;
-    return f ? check_rule(f, e) : 0;
+    return f && who != TRAINER_MAY_UPDATE ? check_rule(f, program_of(o), who, e) : 0;
 }

@@ -11,6 +11,7 @@
 #include "shared/plugin/combine_path.h"
 #include "shared/records/artifacts.h"
 #include "shared/records/weights.h"
+#include "shared/trainer/trainer_package.h"
 #include "submit/browse/report_page.h"
 #include "submit/export/export.h"
 #include "submit/files/temp.h"
@@ -73,6 +74,8 @@ static int put_packages(struct simulation_run *r, struct err *e)
         put_blob(r, "codec.so", &s->codec.object, e) < 0 ||
         put_blob(r, "server_codec.so", &s->server_codec.object, e) < 0 ||
         put_blob(r, "model.json", &s->model, e) < 0 ||
+        put_blob(r, TRAINER_PACKAGE_NAME, &s->trainer, e) < 0 ||
+        (s->trainer.len && put_blob(r, "weights.safetensors", &s->weights, e) < 0) ||
         put_blob(r, PREPROCESSING_FILE, &s->preprocessing, e) < 0 ||
         put_blob(r, "test.safetensors", &s->test, e) < 0)
         return e->code;
@@ -102,6 +105,8 @@ static int check_options(struct simulation_run *r, struct err *e)
     }
     if (how->gradients > 0 && !how->step_time[0])
         strcpy(how->step_time, STEP_TIME_S);
+    if (r->opt.trainer[0])
+        strcpy(how->trainer_python, r->opt.trainer_python);
     doc = simulation_json(how);
     if (!doc)
         return err_set(e, ERR_NOMEM, "no memory");
@@ -182,6 +187,8 @@ static json_t *measured_settings(const struct simulation_run *r)
                            "clips", r->s.settings.clip_norm > 0, "processors", r->opt.simulation.processors,
                            "processors_here", (int)sysconf(_SC_NPROCESSORS_ONLN));
 
+    if (of && r->s.trainer.len)
+        json_object_set_new(of, "trainer_sha256", json_string(r->s.trainer.hex));
     for (size_t i = 0; set && of && i < sizeof keys / sizeof *keys; i++)
         json_object_set(of, keys[i], json_object_get(set, keys[i]));
     json_decref(set);
@@ -356,6 +363,8 @@ static int call_with_run(int (*work)(struct simulation_run *r, struct err *e), c
 
 int verb_simulate(const struct options *o, struct err *e)
 {
+    if (verb_check_arguments(o, e) < 0)
+        return e->code;
     options_echo_preset(o);
     return call_with_run(run_simulation, o, e);
 }

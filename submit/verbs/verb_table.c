@@ -23,8 +23,10 @@ const struct verb verbs[] = {
      OF_JOBS},
     {"validate", verb_validate, SHOWS, FOR_SUBMIT, ARGS_OPERANDS, "[ARG...]",
      "check a job and show its model, data and shards; needs no agent", OF_JOBS},
-    {"simulate", verb_simulate, WORKS, FOR_SIMULATE, 0, "",
-     "run a job in one process in simulated time: slow links, many nodes, losses; needs no agent", OF_JOBS},
+    {"simulate", verb_simulate, WORKS, FOR_SIMULATE, ARGS_OPERANDS, "[ARG...]",
+     "run a job in one process in simulated time: slow links, many nodes, losses; needs no agent; arguments "
+     "of the program of --trainer follow --",
+     OF_JOBS},
     {"launch", verb_launch, WORKS, FOR_SUBMIT | FOR_LAUNCH, ARGS_OPERANDS, "[ARG...]",
      "run one task of a cluster, as in TensorFlow: the agent of the task, until the chief's job has ended",
      OF_JOBS},

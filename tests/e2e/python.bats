@@ -42,7 +42,7 @@ tests_of() { # tests_of "MODULE..." NAME...
 }
 
 @test "a training program of Python alone takes its turns" {
-    tests_of "" trainer
+    tests_of "" trainer trainer_client
 }
 
 # bats test_tags=check

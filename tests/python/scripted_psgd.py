@@ -18,6 +18,7 @@ ACCEPTED, REFUSED, SHARDED, GO, UPDATE, EVALUATE, SAVE, RESTORE, STOP = range(64
 STATISTIC, HAS_LABELS, TAKES_GRADIENTS, DESCRIBES, TAKES_PART, HAS_CHANGED, COMBINED, HAS_FAILED, IS_RESUMED = (
     1 << k for k in range(9)
 )
+IS_FUNCTION, GIVES_GRADIENTS, SIMULATES = (1 << k for k in range(9, 12))
 HEAD, TEXT, PLAN = struct.Struct("=IIQQQdddIi"), struct.Struct("=8Q128s"), struct.Struct("=ii9Q")
 WAIT = 60  # for each record
 
@@ -140,7 +141,9 @@ class Psgd:
     # The usual course of things.
 
     def take_tensors(self):
-        self.tensors = [self.take(TENSOR) for _ in range(self.take(OPEN).n)]
+        opened = self.take(OPEN)
+        self.opened = opened.flags
+        self.tensors = [self.take(TENSOR) for _ in range(opened.n)]
         sizes = [(bool(t.flags & STATISTIC), self._size(t)) for t in self.tensors]
         self.n_trained = sum(n for is_statistic, n in sizes if not is_statistic)
         self.n_params = sum(n for _, n in sizes)
@@ -180,6 +183,11 @@ class Psgd:
 
     def go(self, step, flags=TAKES_PART):
         self.send(GO, step=step, flags=flags)
+
+    def go_for(self, node, step, n=0):
+        """In a simulation."""
+        body = struct.pack("=i", node)
+        self.send(GO, step=step, n=n, flags=TAKES_PART | HAS_CHANGED, body=body + bytes(TEXT.size - len(body)))
 
     def step(self, step, combined=None, flags=TAKES_PART):
         """A step of a rule that combines gradients; returns GRADIENT, with the gradient as `grads`."""

@@ -16,12 +16,15 @@ from scripted_psgd import (
     EVALUATED,
     FAILED,
     FINISHED,
+    GRADIENT,
     HAS_CHANGED,
     RESTORE,
     SAVE,
+    SIMULATES,
     STATISTIC,
     TAKES_GRADIENTS,
     TAKES_PART,
+    UPDATED,
     Psgd,
     alone,
 )
@@ -674,6 +677,47 @@ print([p.tolist() for p in net.state_dict().values()])
             self.assertEqual(
                 alone(program % ("", "x")), alone(program % (copies + "opt = psgd.trainer.wrap(net, opt)", "psgd.trainer.steps(x)"))
             )
+
+
+class Clients(unittest.TestCase):
+    BODY = """
+def train(net, indices, round):
+    opt = torch.optim.SGD(net.parameters(), lr=0.5)
+    loss = net(torch.tensor([[1.0], [2.0]])).mean()
+    loss.backward()
+    opt.step()
+    return loss.detach(), 2
+def gradient(net, indices, step):
+    loss = net(torch.tensor([[1.0], [2.0]])).mean()
+    loss.backward()
+    return loss.detach(), 2
+"""
+
+    def each(self, client):
+        for copies in "", COPIES:
+            with self.subTest(copies=bool(copies)), Psgd(NET + self.BODY + copies + client) as p:
+                yield p
+
+    def test_a_function_trains_the_net_with_the_values_of_the_client(self):
+        for p in self.each("psgd.trainer.client(net, train)"):
+            p.begin(SIMULATES, [3, 4])
+            for values, expected in ([3, 4], [2.25, 3.5]), ([1, 1], [0.25, 0.5]):
+                p.params[0], p.params[1] = values
+                p.go_for(0, 0)
+                self.assertEqual((p.take(UPDATED).n, p.params.tolist()), (2, expected))
+            p.stop()
+
+    def test_a_function_gives_the_gradient_of_the_net(self):
+        for p in self.each("psgd.trainer.client(net, gradient=gradient)"):
+            p.begin(SIMULATES | TAKES_GRADIENTS, [3, 4])
+            for step in range(2):
+                p.go_for(step, step)
+                self.assertEqual((p.take(GRADIENT).loss, p.grads.tolist()), (8.5, [1.5, 1]))
+            p.stop()
+
+    def test_alone_it_trains(self):
+        for name in "train", "gradient=gradient":
+            self.assertEqual(alone(NET + self.BODY + f"psgd.trainer.client(net, {name}, evaluate=lambda net: 1, rounds=2)")[-7:], "loss 1\n")
 
 
 if __name__ == "__main__":
