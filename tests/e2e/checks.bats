@@ -6,9 +6,10 @@
 COMPILER=${CC:-cc} # before setup unsets it
 load lib
 
-# make as from a shell, with a job per processor, independent of the make that started the tests; waiting tests run first.
+# make as from a shell, with a job per processor, independent of the make that started the tests, and with its compiler, or all would
+# be compiled once more; waiting tests run first.
 check() {
-    by_progress env -u MAKEFLAGS -u MAKELEVEL nice -n 5 make --no-print-directory -C "$ROOT" BUILD="$BUILD" "$@"
+    by_progress env -u MAKEFLAGS -u MAKELEVEL nice -n 5 make --no-print-directory -C "$ROOT" BUILD="$BUILD" CC="$COMPILER" "$@"
     pass_or_skip
 }
 

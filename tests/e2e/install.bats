@@ -68,8 +68,10 @@ job_submit $version at $T/tree/usr/bin/job_submit" ]
         psgd predict built-in -q -o predictions.csv
         stop_agents
     )
-    # An example, and the header for a compiler.
+    # An example, whose agents run no codec of a user's without isolation, and the headers for a compiler.
     (
+        isolation_needs
+        [ ${#UNISOLATED[@]} -eq 0 ] || exit 0
         unset BUILD
         PATH=$T/tree/usr/bin:/usr/bin:/bin limited "$T/tree/usr/share/doc/psgd/examples/zeromq-easgd/run" >example
     )
@@ -78,6 +80,9 @@ job_submit $version at $T/tree/usr/bin/job_submit" ]
         # shellcheck disable=SC2046 # options
         cc -fsyntax-only $(PKG_CONFIG_SYSROOT_DIR=$T/tree PKG_CONFIG_PATH=$T/tree/usr/share/pkgconfig \
             PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 pkg-config --cflags psgd-codec) includes.c
+    fi
+    case $from in */asan | */tsan) local is_plain= ;; *) local is_plain=1 ;; esac # the library needs the sanitizer's, too
+    if [ -n "$is_plain" ] && command -v pkg-config >/dev/null; then
         # shellcheck disable=SC2046 # options
         cc "$T/tree/usr/share/doc/psgd/examples/trainers/linear.c" -o linear \
             $(PKG_CONFIG_SYSROOT_DIR=$T/tree PKG_CONFIG_PATH=$T/tree/usr/share/pkgconfig \
