@@ -155,6 +155,7 @@ int main(int argc, char **argv)
     blas_set_threads(1, 1);
     add_model(&spec, atoi(argv[2]));
     printf("%.1f %.1f\n", step_time(as_ours), fmin(step_time(by_openblas), step_time(by_onednn)));
+    model_spec_clear(&spec);
     json_decref(doc);
     return 0;
 }

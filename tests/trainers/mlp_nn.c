@@ -286,5 +286,6 @@ int main(int argc, char **argv)
     optimizer_free(g.optimizer);
     net_free(g.net);
     blocks_clear(&g.blocks);
+    model_spec_clear(&g.spec);
     return rc ? EXIT_FAILURE : EXIT_SUCCESS;
 }
