@@ -116,15 +116,18 @@ static int connect_and_work(struct node *n, struct orders *orders, struct err *e
     return n->program ? n->training->end(n, false, e) : 0;
 }
 
-/* A monitor that was killed counts as a runner that was killed. */
+/* A monitor that was killed, or hangs, counts as a runner that was killed. What else has failed follows from
+ * that. */
 static int end_node(struct node *n, const char *reason, const struct err *e)
 {
-    struct err ignored;
+    struct err ignored, why = *e;
     int status;
 
     if (n->program)
         n->training->stop(n, e);
-    status = report_failure(n->report, n->monitor->is_lost ? REASON_RUNNER_DIED : reason, e);
+    if (n->monitor->is_lost)
+        monitor_explain_loss(n->monitor, &why);
+    status = report_failure(n->report, n->monitor->is_lost ? REASON_RUNNER_DIED : reason, &why);
     if (n->program)
         n->training->end(n, true, &ignored);
     return status;

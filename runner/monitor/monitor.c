@@ -27,6 +27,7 @@
 enum { KILL_ROUNDS = 100 };
 
 /* The agent ends the job at the limit itself. This margin is for a node whose agent has ended or hangs. */
+static const double ANSWER_S = 60;
 static const double LIMIT_MARGIN_S = 1;
 static const double LIMIT_GRACE_S = 2; /* as the agent's: from SIGTERM to SIGKILL */
 static const double ORPHAN_GRACE_S =
@@ -410,6 +411,6 @@ int monitor_start(struct monitor *m, int control_fd, int listen_fd, const struct
     close(f.request[0]);
     close(f.relay[1]);
     close(control_fd);
-    *m = (struct monitor){.fd = f.request[1], .orders_fd = f.relay[0], .watch = watch};
+    *m = (struct monitor){.fd = f.request[1], .orders_fd = f.relay[0], .watch = watch, .answer_s = ANSWER_S};
     return pid < 0 ? e->code : 0;
 }

@@ -48,7 +48,9 @@ struct monitor {
     int fd;                  /* the socket of requests */
     int orders_fd;           /* the agent's lines, passed on by the monitor; the caller closes it */
     struct stopwatch *watch; /* the node's, in a page that both processes have mapped */
-    bool is_lost;            /* a call of a function below has found that the monitor has ended */
+    bool is_lost;            /* a call of a function below has found that the monitor has ended, or hangs */
+    bool hangs;              /* it has not answered a request: no more are made */
+    double answer_s;         /* in which it answers a request, besides the time that some take; a minute */
 };
 
 /* Forks the monitor, which takes `control_fd`, the agent's pipe. `listen_fd`: the data socket, which the
@@ -66,7 +68,7 @@ struct shm_source monitor_source(struct monitor *m);
  * first such call, unloading at the end of the process the last. Before the start the limit is 60 s at most.
  * Time in the codec is what the stopwatch counts as encode, decode or apply; waits have deadlines of their
  * own, and computing has no limit. Time in which the job process is stopped, as by SIGSTOP, does not count.
- * ERR_LOST: the monitor has ended. */
+ * ERR_LOST: the monitor has ended, or has not answered for a minute. */
 int monitor_watch(struct monitor *m, bool is_executor, const char *name, double limit_s, struct err *e);
 
 /* Starts the job's training program, ../packages/trainer.safetensors; once, before the codec is loaded. *fd:
@@ -88,6 +90,9 @@ int monitor_release_trainer(struct monitor *m, bool has_failed, struct err *e);
  * is reported, and after a failure is: the agent kills a node 5 s after its last line. A program that has not
  * ended when this process does is killed at once. No effect without a program. */
 int monitor_end_trainer(struct monitor *m, double grace_s, struct err *e);
+
+/* With is_lost: ERR_LOST, with a message that says whether the monitor has ended, or hangs. */
+int monitor_explain_loss(const struct monitor *m, struct err *e);
 
 /* After the end of file of `orders_fd`: finds out whether the agent or the monitor has ended. ERR_LOST, with
  * a message that names it. */

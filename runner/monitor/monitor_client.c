@@ -19,29 +19,63 @@
  * open. */
 enum { CLOSING_MS = 200 };
 
-static int has_ended(struct monitor *m, struct err *e)
+/* For the start of a program, whose files may be many. */
+static const double START_S = 600;
+
+int monitor_explain_loss(const struct monitor *m, struct err *e)
+{
+    if (m->hangs)
+        return err_set(e, ERR_LOST, "this node's monitor process has not answered: it is stopped, or hangs");
+    return err_set(e, ERR_LOST, "this node's monitor process has ended: it was killed, or it crashed");
+}
+
+static int lose_monitor(struct monitor *m, struct err *e)
 {
     if (fcntl(m->fd, F_GETFD) < 0)
         return err_set(e, ERR_CODEC, ORDERS_CLOSED);
     m->is_lost = true;
-    return err_set(e, ERR_LOST, "this node's monitor process has ended: it was killed, or it crashed");
+    return monitor_explain_loss(m, e);
+}
+
+/* A monitor that is stopped never answers. After a signal, as that of the agent for a snapshot, the wait begins
+ * anew. */
+static bool is_answered(const struct monitor *m, double limit_s)
+{
+    struct pollfd p = {.fd = m->fd, .events = POLLIN};
+    int n;
+
+    do
+        n = poll(&p, 1, (int)(limit_s * 1000));
+    while (n < 0 && errno == EINTR);
+    return n != 0;
 }
 
 /* *fd: the descriptor that came with the reply, or -1. */
-static int ask_monitor(struct monitor *m, const struct monitor_request *r, struct monitor_reply *reply,
-                       int *fd, struct err *e)
+static int ask_within(struct monitor *m, const struct monitor_request *r, double limit_s,
+                      struct monitor_reply *reply, int *fd, struct err *e)
 {
     ssize_t n;
 
     *fd = -1;
+    if (m->hangs)
+        return lose_monitor(m, e);
     do
         n = fd_pass_send(m->fd, r, sizeof *r, -1, 0);
     while (n < 0 && errno == EINTR);
+    m->hangs = n > 0 && !is_answered(m, limit_s);
+    if (m->hangs)
+        return lose_monitor(m, e);
     while (n > 0 && (n = fd_pass_receive(m->fd, reply, sizeof *reply, fd, 0)) < 0 && errno == EINTR)
         n = 1;
     if (n != (ssize_t)sizeof *reply)
-        return has_ended(m, e);
+        return lose_monitor(m, e);
     return 0;
+}
+
+static int ask_monitor(struct monitor *m, const struct monitor_request *r, struct monitor_reply *reply,
+                       int *fd, struct err *e)
+{
+    return ask_within(m, r, m->answer_s, reply, fd, e);
 }
 
 /* As the calls of struct tcp_dialer and struct shm_source: -1 and errno. */
@@ -144,7 +178,7 @@ static int make_trainer_memory(struct monitor *m, uint64_t bytes, int *fd, struc
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
-    return m->is_lost ? has_ended(m, e) : e->code;
+    return m->is_lost ? lose_monitor(m, e) : e->code;
 }
 
 /* The program first: while the memory is cleared, it loads its libraries. */
@@ -154,7 +188,7 @@ int monitor_start_trainer(struct monitor *m, uint64_t memory_bytes, int *fd, int
     struct monitor_reply reply;
 
     *memory_fd = -1;
-    if (ask_monitor(m, &r, &reply, fd, e) < 0)
+    if (ask_within(m, &r, START_S, &reply, fd, e) < 0)
         return e->code;
     if (reply.code)
         return err_set(e,
@@ -197,7 +231,7 @@ int monitor_end_trainer(struct monitor *m, double grace_s, struct err *e)
     struct monitor_reply reply;
     int fd;
 
-    return ask_monitor(m, &r, &reply, &fd, e);
+    return ask_within(m, &r, 2 * grace_s + m->answer_s, &reply, &fd, e);
 }
 
 int monitor_explain_end(struct monitor *m, struct err *e)
@@ -205,7 +239,7 @@ int monitor_explain_end(struct monitor *m, struct err *e)
     struct pollfd p = {.fd = m->fd};
 
     if (poll(&p, 1, CLOSING_MS) > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL)))
-        return has_ended(m, e);
+        return lose_monitor(m, e);
     return err_set(e, ERR_LOST, "the agent has ended");
 }
 

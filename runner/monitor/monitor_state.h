@@ -46,6 +46,7 @@ struct monitor_trainer {
     bool has_ended;
     bool is_released; /* it may end */
     bool has_failed;  /* the node has, so that the program's status is no news */
+    bool has_broken;  /* it has ended with a status other than 0, or by a signal */
     bool is_late;     /* it has not ended within grace_s after the job, and got SIGTERM */
     double grace_s;
     char why[512]; /* how it has ended: a sentence */

@@ -421,9 +421,10 @@ static void take_end(struct monitor_state *m, double now)
         describe_signal(t, WTERMSIG(status));
     else
         describe_exit(t, m->job_order.trainer_python, WEXITSTATUS(status));
+    t->has_broken = status != 0;
     if (!t->is_released)
         t->report_at = now + UNASKED_S;
-    else if (status != 0 && !t->has_failed)
+    else if (t->has_broken && !t->has_failed)
         report_warn(&m->report, t->why);
     pthread_cond_broadcast(&m->trainer_ended);
 }
@@ -466,6 +467,7 @@ bool monitor_trainer_check(struct monitor_state *m, double now)
     if (is_due(&t->term_at, now)) {
         t->is_late = true;
         kill(-t->child.pid, SIGTERM);
+        kill(-t->child.pid, SIGCONT); /* a program that is stopped ends by SIGTERM only when it continues */
     }
     if (is_due(&t->kill_at, now))
         kill(-t->child.pid, SIGKILL);
@@ -524,8 +526,12 @@ void monitor_trainer_release(struct monitor_state *m, bool has_failed)
         return;
     t->is_released = true;
     t->has_failed = has_failed;
-    if (t->report_at > 0) /* it has ended meanwhile: the job process decides what that means */
-        t->report_at = clock_now() + ASKED_S;
+    if (t->report_at == 0)
+        return;
+    /* It has ended meanwhile: the job process decides what that means. */
+    t->report_at = clock_now() + ASKED_S;
+    if (t->has_broken && !has_failed)
+        report_warn(&m->report, t->why);
 }
 
 void monitor_trainer_end(struct monitor_state *m, double grace_s)

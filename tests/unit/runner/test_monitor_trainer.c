@@ -290,9 +290,29 @@ static void release_and_wait(struct node_process *n, int wire)
     report_end(&n->report, "succeeded", NULL, "done");
 }
 
+/* The program ends before the node says that it may: the job has been done meanwhile. */
+static void release_ended(struct node_process *n, int wire)
+{
+    struct err e;
+
+    if (*receive_line(wire))
+        _exit(FAILED);
+    if (monitor_explain_trainer(&n->monitor, &e) != ERR_TRAINER ||
+        monitor_release_trainer(&n->monitor, false, &e) < 0)
+        give_up(&e);
+    report_end(&n->report, "succeeded", NULL, "done");
+}
+
 TEST(a_program_that_fails_after_the_job_leaves_a_warning)
 {
     struct node_run t;
+
+    start_node(&t, "#!/bin/sh\nkill -9 $$\n", release_ended);
+    node_run_finish(&t, "node.log");
+    assert_non_null(strstr(t.events, "\"level\":\"warn\",\"text\":\"train was killed by signal 9"));
+    assert_int_equal(count_text(t.events, "\"event\":\"end\""), 1);
+    assert_non_null(strstr(t.events, "succeeded"));
+    node_run_clear(&t);
 
     start_node(&t, "#!/bin/sh\n" RECEIVE "echo the last lines fail >&2; exit 1\n", release_and_wait);
     node_run_finish(&t, "node.log");
@@ -455,23 +475,62 @@ TEST(a_program_that_goes_on_after_the_job_gets_sigterm_and_is_named)
     node_run_finish(&t, "node.log");
     assert_non_null(strstr(t.events, "train had not ended 0.1 s after its job, and was ended"));
     node_run_clear(&t);
+    /* Stopped, it ends by SIGTERM all the same. */
+    start_node(&t,
+               "#!/bin/sh\ntrap 'echo was asked to end; exit 0' TERM; echo ready >&3\n"
+               "kill -STOP $$; while :; do sleep 0.05; done\n",
+               end_soon);
+    node_run_finish(&t, "node.log");
+    assert_non_null(strstr(t.log, "was asked to end\n"));
+    node_run_clear(&t);
 }
 
 /* The monitor is this process's only child. */
+static void signal_monitor(int signal)
+{
+    char path[64];
+    int pid;
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", getpid(), getpid());
+    f = fopen(path, "r"); /* file_read() takes the size 0 of such a file for its own */
+    if (!f || fscanf(f, "%d", &pid) != 1)
+        _exit(FAILED);
+    fclose(f);
+    kill(pid, signal);
+}
+
 static void kill_monitor(struct node_process *n, int wire)
 {
-    char path[64], *children;
-    struct err e;
-    size_t len;
-
     (void)n;
     (void)wire;
     await_numbers(1);
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", getpid(), getpid());
-    if (file_read(&children, &len, path, 100, &e) < 0)
-        give_up(&e);
-    kill((pid_t)atoi(children), SIGKILL);
-    free(children);
+    signal_monitor(SIGKILL);
+}
+
+static void ask_stopped_monitor(struct node_process *n, int wire)
+{
+    struct err e;
+
+    (void)wire;
+    signal_monitor(SIGSTOP);
+    n->monitor.answer_s = 0.1;
+    for (int i = 0; i < 2; i++) /* and no answer is taken for that of a later request */
+        if (monitor_end_trainer(&n->monitor, 0.1, &e) != ERR_LOST || !n->monitor.is_lost)
+            _exit(FAILED);
+    fprintf(stderr, "%s\n", e.text);
+    signal_monitor(SIGKILL);
+}
+
+TEST(a_monitor_that_is_stopped_ends_its_node_with_a_reason)
+{
+    struct node_run t;
+
+    start_node(&t, "#!/bin/sh\nexec sleep 600\n", ask_stopped_monitor);
+    node_run_finish(&t, "node.log");
+    assert_int_equal(WEXITSTATUS(t.status), 7);
+    assert_non_null(strstr(t.log, "this node's monitor process has not answered: it is stopped, or hangs\n"));
+    node_run_clear(&t);
 }
 
 TEST(a_program_ends_with_its_monitor)
@@ -658,6 +717,7 @@ int main(void)
         cmocka_unit_test(nothing_that_a_program_has_started_is_left_however_its_node_ends),
         cmocka_unit_test(nothing_that_a_program_has_started_is_left_when_it_ends),
         cmocka_unit_test(a_program_that_goes_on_after_the_job_gets_sigterm_and_is_named),
+        cmocka_unit_test(a_monitor_that_is_stopped_ends_its_node_with_a_reason),
         cmocka_unit_test(a_program_ends_with_its_monitor),
         cmocka_unit_test(a_program_that_cannot_be_run_is_refused_with_the_reason),
         cmocka_unit_test(an_agent_without_an_interpreter_refuses_a_program_in_python),
