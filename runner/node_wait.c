@@ -56,17 +56,20 @@ static int end_wait(struct node *n, struct err *e)
 {
     double timeout_s = wait_timeout(n);
     int awaited = stall_awaits(n->exchange), blocking = stall_blocking_node(n->exchange, timeout_s);
-    char waiting[128], other[32] = "";
+    char waiting[128], other[32] = "", why[96] = "";
 
     stall_send_timeout(n->exchange, blocking);
     deliver_queued(n);
     exchange_waits_for(n->exchange, waiting, sizeof waiting);
     if (blocking != awaited && blocking != STALL_NO_NODE)
         snprintf(other, sizeof other, "node %d holds up the job: ", blocking);
+    if (stall_computes(n->exchange, blocking, timeout_s))
+        snprintf(why, sizeof why, ": %.40s on node %d computes, and has not called psgd", n->set.trainer,
+                 blocking);
     if (exchange_must_wait(n->exchange))
-        err_set(e, ERR_TIMEOUT, "%sa peer has not accepted messages for %g s", other, timeout_s);
+        err_set(e, ERR_TIMEOUT, "%sa peer has not accepted messages for %g s%s", other, timeout_s, why);
     else
-        err_set(e, ERR_TIMEOUT, "%s%s has not arrived for %g s", other, waiting, timeout_s);
+        err_set(e, ERR_TIMEOUT, "%s%s has not arrived for %g s%s", other, waiting, timeout_s, why);
     return err_hint(e, "Is that node slow or stuck? --round-timeout sets the limit.");
 }
 

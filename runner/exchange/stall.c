@@ -5,8 +5,8 @@
 
 #include "runner/exchange/exchange_private.h"
 
-enum { WAITS, TIMED_OUT }; /* the frame's round */
-#define NO_SLOT UINT32_MAX /* the frame's index, if it is no slot */
+enum { WAITS, TIMED_OUT, COMPUTES, N_REPORTS }; /* the frame's round */
+#define NO_SLOT UINT32_MAX                      /* the frame's index, if it is no slot */
 
 /* A peer counts as waiting for so many periods after its last report. */
 static const double STALE = 3;
@@ -80,6 +80,11 @@ int stall_send_wait(struct exchange *x, struct err *e)
     return send_reports(x, stall_awaits(x), WAITS, e);
 }
 
+int stall_send_computing(struct exchange *x, struct err *e)
+{
+    return send_reports(x, STALL_NO_NODE, COMPUTES, e);
+}
+
 void stall_send_timeout(struct exchange *x, int blocking)
 {
     struct err ignored;
@@ -102,10 +107,21 @@ static int silent_peer(const struct exchange *x, double since)
     return node;
 }
 
+static double recent(const struct exchange *x, double timeout_s)
+{
+    return stopwatch_now(x->watch) - STALE * stall_period(timeout_s);
+}
+
+bool stall_computes(const struct exchange *x, int node, double timeout_s)
+{
+    return node != STALL_NO_NODE && node != x->cfg.node &&
+           x->stall.reports[exchange_slot(x, node)].computed_at > fmax(0, recent(x, timeout_s));
+}
+
 /* Follows at most n reports, because nodes that wait for each other form a cycle. */
 int stall_blocking_node(const struct exchange *x, double timeout_s)
 {
-    double since = stopwatch_now(x->watch) - STALE * stall_period(timeout_s);
+    double since = recent(x, timeout_s);
     int node = stall_awaits(x);
 
     for (int i = 0; i < x->stall.n && node != STALL_NO_NODE; i++) {
@@ -123,11 +139,16 @@ int stall_on_report(struct exchange *x, const struct mesh_head *h, struct err *e
     struct stall_report *w = &x->stall.reports[exchange_slot(x, h->peer)];
     int node = STALL_NO_NODE;
 
-    if (h->round > TIMED_OUT || (h->index != NO_SLOT && h->index >= (uint32_t)x->stall.n))
+    if (h->round >= N_REPORTS || (h->index != NO_SLOT && h->index >= (uint32_t)x->stall.n))
         return err_set(e, ERR_PROTOCOL, "node %d waits for a node that the job does not have", h->peer);
     if (h->index != NO_SLOT)
         node = mesh_node_at(x->cfg.n_workers, (int)h->index);
-    *w = (struct stall_report){stopwatch_now(x->watch), node};
+    if (h->round == COMPUTES) {
+        w->computed_at = stopwatch_now(x->watch);
+        return CODEC_GO;
+    }
+    w->at = stopwatch_now(x->watch);
+    w->node = node;
     if (h->round == WAITS || x->cfg.goes_on || node == STALL_NO_NODE)
         return CODEC_GO;
     if (node == x->cfg.node)

@@ -6,6 +6,8 @@
  *     0 waits for 1 in its round; 1 has reported that it waits for 2; 2 has reported nothing: node 2 holds up
  *     the job
  *
+ * A node whose training program computes says so instead, as often: its peers then name the program, too.
+ *
  * The node whose wait times out first reports which node holds up the job: its peers end at once, for the
  * same reason, and do not name the node that has ended first. */
 #ifndef PSGD_STALL_H
@@ -23,8 +25,9 @@ enum { STALL_NO_NODE = -1 /* the submitter's id, which no node has */ };
 
 /* The last report of a peer. */
 struct stall_report {
-    double at; /* stopwatch_now; 0: none yet */
-    int node;  /* the node that the peer waits for; STALL_NO_NODE: it waits for a message of any node */
+    double at;          /* stopwatch_now; 0: none yet */
+    double computed_at; /* when the peer's training program still computed; 0: never */
+    int node; /* the node that the peer waits for; STALL_NO_NODE: it waits for a message of any node */
 };
 
 struct stall {
@@ -45,6 +48,10 @@ double stall_period(double timeout_s);
 int stall_awaits(const struct exchange *x);
 /* Reports to every peer that this node waits for stall_awaits(). CODEC_GO or a code. */
 int stall_send_wait(struct exchange *x, struct err *e);
+/* Reports to every peer that this node's training program computes. CODEC_GO or a code. */
+int stall_send_computing(struct exchange *x, struct err *e);
+/* Has that node reported this lately? */
+bool stall_computes(const struct exchange *x, int node, double timeout_s);
 /* The node that holds up this node, after a wait of `timeout_s`; STALL_NO_NODE: not known. */
 int stall_blocking_node(const struct exchange *x, double timeout_s);
 /* Reports to every peer that this node ends because it has waited too long for `blocking`. */

@@ -36,6 +36,7 @@ struct training_program {
     bool is_finished; /* it has no more data */
     bool has_updated; /* in the present step */
     double lr;        /* of its last update */
+    double turn_at;   /* clock_now when it got its present turn */
 };
 
 /* The program's records besides its answers. */
@@ -72,7 +73,7 @@ static int make_memory(void *owner, size_t bytes)
     return source.memory(source.owner, (bytes + page - 1) / page * page);
 }
 
-/* Once a second of a wait: rows appear, and servers of an asynchronous job know that this worker computes. */
+/* Once a second of a wait: rows appear, and the peers know that this worker's program computes. */
 static int show_waiting(void *owner, struct err *e)
 {
     const struct training_program *p = owner;
@@ -80,7 +81,8 @@ static int show_waiting(void *owner, struct err *e)
 
     if (n->started == 0)
         return 0;
-    if (barrier_send_computing(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
+    if (stall_send_computing(n->exchange, e) < 0 ||
+        barrier_send_computing(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
         return e->code;
     return report_is_due(n->report, clock_now()) ? node_report_progress(n, e) : 0;
 }
@@ -90,6 +92,9 @@ static int explain_failure(struct training_program *p, struct err *e)
 {
     struct err ignored;
 
+    if (e->code == ERR_CANCELLED)
+        fprintf(stderr, "%s had computed for %.1f s, and had not called psgd\n", p->n->set.trainer,
+                clock_now() - p->turn_at);
     if (p->link.has_failed) /* it says so itself, and ends now */
         monitor_release_trainer(p->n->monitor, true, &ignored);
     else if (p->link.has_ended)
@@ -129,7 +134,7 @@ static int start_program(struct node *n, struct err *e)
 
     if (!p)
         return err_set(e, ERR_NOMEM, "no memory for a training program");
-    *p = (struct training_program){.n = n, .link.cfg.fd = -1, .memory_fd = -1};
+    *p = (struct training_program){.n = n, .link.cfg.fd = -1, .memory_fd = -1, .turn_at = clock_now()};
     n->program = p;
     if (n->spec->is_reordered)
         return err_set(
@@ -209,6 +214,7 @@ static int give_state(struct training_program *p, enum trainer_kind kind, int fd
     const struct trainer_record turn = {.kind = kind, .step = p->n->step.n_done};
     struct trainer_record a;
 
+    p->turn_at = clock_now();
     return trainer_link_turn(&p->link, &turn, fd, &a, INFINITY, e);
 }
 
@@ -298,6 +304,7 @@ static int give_turn(struct training_program *p, enum trainer_kind kind, uint32_
 {
     const struct trainer_record turn = {.kind = kind, .step = p->n->step.n_done, .flags = flags};
 
+    p->turn_at = clock_now();
     return trainer_link_turn(&p->link, &turn, -1, answer, INFINITY, e) < 0 ? explain_failure(p, e) : 0;
 }
 

@@ -6,7 +6,7 @@
 #include "runner/exchange/exchange_step.h"
 #include "tests/lib/cluster.h"
 
-enum { N_PARAMS = 8, WORKERS = 4, WAITS = 0, GIVES_UP = 1 };
+enum { N_PARAMS = 8, WORKERS = 4, WAITS = 0, GIVES_UP = 1, COMPUTES = 2 };
 static const double TIMEOUT_S = 8;
 
 /* Worker 0 of four has sent its weights and waits for those of the others. */
@@ -117,6 +117,23 @@ TEST(a_job_that_continues_without_lost_nodes_does_not_end_by_the_word_of_one)
     cluster_close(&b.c);
 }
 
+TEST(a_node_whose_program_computes_holds_up_the_job_and_says_so)
+{
+    struct bench b;
+    struct err e = {0};
+
+    open_bench(&b, 0);
+    assert_false(stall_computes(b.x, 1, TIMEOUT_S));
+    assert_int_equal(say(&b, 1, UINT32_MAX, COMPUTES, &e), CODEC_WAIT);
+    assert_int_equal(stall_blocking_node(b.x, TIMEOUT_S), 1);
+    assert_true(stall_computes(b.x, 1, TIMEOUT_S));
+    assert_false(stall_computes(b.x, 2, TIMEOUT_S));
+    assert_false(stall_computes(b.x, STALL_NO_NODE, TIMEOUT_S));
+    b.now += 3.5 * stall_period(TIMEOUT_S);
+    assert_false(stall_computes(b.x, 1, TIMEOUT_S));
+    cluster_close(&b.c);
+}
+
 TEST(a_word_about_a_node_that_the_job_does_not_have_is_refused)
 {
     struct bench b;
@@ -125,7 +142,7 @@ TEST(a_word_about_a_node_that_the_job_does_not_have_is_refused)
     open_bench(&b, 0);
     assert_int_equal(say(&b, 1, WORKERS, WAITS, &e), ERR_PROTOCOL);
     assert_int_equal(say(&b, 1, UINT32_MAX - 1, WAITS, &e), ERR_PROTOCOL);
-    assert_int_equal(say(&b, 1, 2, GIVES_UP + 1, &e), ERR_PROTOCOL);
+    assert_int_equal(say(&b, 1, 2, COMPUTES + 1, &e), ERR_PROTOCOL);
     cluster_close(&b.c);
 }
 
@@ -172,6 +189,7 @@ int main(void)
         cmocka_unit_test(where_nodes_wait_for_any_message_the_only_silent_node_is_named),
         cmocka_unit_test(a_node_ends_for_the_reason_of_the_first_that_gives_up),
         cmocka_unit_test(a_job_that_continues_without_lost_nodes_does_not_end_by_the_word_of_one),
+        cmocka_unit_test(a_node_whose_program_computes_holds_up_the_job_and_says_so),
         cmocka_unit_test(a_word_about_a_node_that_the_job_does_not_have_is_refused),
         cmocka_unit_test(a_node_reports_what_it_waits_for_to_every_peer_that_reads),
     };
