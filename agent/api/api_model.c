@@ -49,9 +49,10 @@ static void respond_model(struct agent *a, struct api_response *rs)
     } else if (!model_exists(t, rs)) {
         return; /* the job has ended meanwhile */
     } else if (t->n_models < rs->after) {
-        respond_problem(rs, TIMED_OUT,
-                        "Ask again with a longer timeout_s; the status says what the node does.",
-                        "node %d of %s has completed no step in time", spec->node, spec->id);
+        respond_problem(
+            rs, TIMED_OUT,
+            "The status says what it does. Where steps take longer, ask again, with a longer timeout_s.",
+            "node %d of %s has completed no step in time", spec->node, spec->id);
     } else if (t->model_error[0]) {
         respond_problem(rs, WRONG_STATE, NULL, "node %d of %s: %s", spec->node, spec->id, t->model_error);
     } else {

@@ -14,6 +14,10 @@
 #include "submit/terminal/stdout.h"
 #include "submit/verbs/verbs.h"
 
+/* A node whose steps are long answers that it has completed none. Below the time in which a download that brings
+ * nothing counts as lost (submit/net/). */
+enum { STEP_S = 30 };
+
 #define MODEL_MAX ((uint64_t)4 << 30) /* if the job's record does not have its size */
 
 static struct job_node *find_node(struct submission *s, int node, struct err *e)
@@ -29,7 +33,7 @@ static int download_model(struct submission *s, struct job_node *n, int fd, stru
 {
     char from[160];
 
-    snprintf(from, sizeof from, "/v1/jobs/%s/model", s->id);
+    snprintf(from, sizeof from, "/v1/jobs/%s/model?timeout_s=%d", s->id, STEP_S);
     if (node_download(s->http, n, fd, s->model_bytes ? s->model_bytes : MODEL_MAX, from, e) < 0)
         return e->code;
     while (n->call.busy && !interrupt_signal())
