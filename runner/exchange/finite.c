@@ -34,8 +34,9 @@ static int refuse_vector(struct channel *ch, const char *what, const float *v, s
                      (r->when == CODEC_EACH_STEP)); /* the present step is not complete */
     err_set(ch->x->e, ERR_NUMERIC, "round %llu%s: %s: %s is %g", (unsigned long long)c->run->round + 1, after,
             what, place, err_number((double)v[i]));
-    return err_hint(ch->x->e, "A smaller --learn_rate, --warmup-steps or --clip-norm may help, if it "
-                              "is not the codec or the machine.");
+    return err_hint(ch->x->e,
+                    "A smaller --learn_rate, --warmup-steps or --clip-norm, or what a training program "
+                    "has instead, may help, if it is not the codec or the machine.");
 }
 
 static int check_vectors(struct channel *ch, const char *what, const float *const *vectors,
