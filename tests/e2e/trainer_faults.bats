@@ -36,6 +36,40 @@ nothing_is_left() {
     nothing_is_left
 }
 
+# fails_with NAME REASON: of node 1, on which the program sends what no program should.
+fails_with() {
+    fault "$1" 1
+    [ "$status" -eq 1 ]
+    [ "$(reason "$1" 1)" = "TrainerFailed: faulty has sent $2" ]
+}
+
+@test "a program that sends other bytes than records of psgd fails its node with the reason" {
+    start_agents 2
+    fails_with short 'a record of another size'
+    fails_with garbage 'a record of version 1044266558, and this psgd has version 1'
+    fails_with sequence 'a malformed record METRIC'
+    fails_with descriptors 'a malformed record METRIC'
+    nothing_is_left
+    serves_the_next_job
+}
+
+@test "a program whose parameters are not finite fails its node with the reason" {
+    start_agents 2
+    fault nan 1
+    [ "$status" -eq 1 ]
+    [[ "$(reason nan 1)" == "NumericDivergence: round 1, step 50: node 1 contributed a vector that is not finite: w is nan" ]]
+}
+
+@test "a program that does not end its step is named by the nodes that wait for it" {
+    start_agents 2
+    run "$SUBMIT" --workers worker.json --trainer "$FAULTY" --codec allreduce --node_count 2 --epochs 2 --round-timeout 3 -o sleep -- sleep 1
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$(reason sleep 0)" == "RoundTimeout: node 1's part of all-reduce "*": faulty on node 1 computes, and has not called psgd" ]]
+    grep -E '^faulty had computed for [0-9.]+ s, and had not called psgd$' agent1/jobs/*/run/node.log
+    nothing_is_left
+}
+
 @test "a program that prints 100 MB goes on, and the log stays small" {
     start_agents 2
     fault flood
