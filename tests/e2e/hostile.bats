@@ -133,6 +133,23 @@ each_deadly_act_ends_its_node() {
     nothing_has_happened
 }
 
+@test "a codec that fills the memory of a training program changes numbers, and one that uses its socket ends its node" {
+    setup_hostile
+    start_agents 1
+    local job=(--workers worker.json --node_count 1 --trainer "$BUILD/examples/trainers/linear" --epochs 1)
+    "$SUBMIT" "${job[@]}" --codec "$BUILD/tests/codecs/scribble.so" -q -o fills
+    cat fills/logs/worker-0.log
+    [ "$(jq -r '.nodes[0].state' fills/run.json)" = succeeded ]
+    grep -q '^w 0.186 0.186 0.186 0.186, b 0.186$' fills/logs/worker-0.log
+    run "$SUBMIT" "${job[@]}" --codec "$BUILD/tests/codecs/scribble.so:act=1" -o sends
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"psgd has sent a record of another version"* ]]
+    within 60 no_runner
+    serves_the_next_job_alone
+}
+serves_the_next_job_alone() { "$SUBMIT" -q --codec plain --node_count 1 --dataset "$FEW" --epochs 1 --model softmax -o next; }
+
 @test "root's agent: each act that no codec has a reason for ends its node" {
     [ "$(id -u)" -eq 0 ] || skip "this needs root"
     setup_hostile

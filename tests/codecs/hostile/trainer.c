@@ -1,5 +1,6 @@
 /* Acts on the training program of a job: its files, its process, and the memory that it shares with its node.
  * In a job without one, there is only that of another job. */
+#include <signal.h>
 #include <sys/mman.h>
 
 #include "acts.h"
@@ -28,12 +29,45 @@ static int list_program(void)
 {
     return lists("../trainer/program");
 }
-static int opens_of_process(const char *name, int flags)
+/* The number of the program is not known here: it is one of those behind that of this process. */
+enum { N_NEIGHBORS = 200 };
+
+/* Tries on each of them, and on another process of the user. */
+static int on_process(int (*act)(pid_t pid, const void *how), const void *how)
 {
+    int why = act(hostile_now->pid, how);
+
+    for (int i = 1; i <= N_NEIGHBORS && why != 0; i++)
+        if (act(getpid() + i, how) == 0)
+            why = 0;
+    return why;
+}
+
+struct way {
+    const char *name;
+    int flags;
+};
+
+static int opens_of(pid_t pid, const void *how)
+{
+    const struct way *w = how;
     char path[64];
 
-    snprintf(path, sizeof path, "/proc/%d/%s", hostile_now->pid, name);
-    return opens(path, flags);
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, w->name);
+    return opens(path, w->flags);
+}
+static int opens_of_process(const char *name, int flags)
+{
+    return on_process(opens_of, &(struct way){name, flags});
+}
+static int signals(pid_t pid, const void *how)
+{
+    (void)how;
+    return result(kill(pid, SIGURG));
+}
+static int signal_program(void)
+{
+    return on_process(signals, NULL);
 }
 static int read_program_mem(void)
 {
@@ -83,17 +117,11 @@ static int shrink_memory(void)
 }
 
 const struct act hostile_trainer[] = {
-    ACT(read_program),
-    ACT(read_other_program),
-    ACT(write_program),
-    ACT(write_beside_program),
-    ACT(write_program_tmp),
-    ACT(list_program),
-    ACT(read_program_mem),
-    ACT(read_program_environ),
-    ACT(read_program_socket),
-    ACT(read_program_folder),
-    ACT(seal_memory),
-    ACT(shrink_memory),
-    {0},
+    ACT(read_program),        ACT(read_other_program),
+    ACT(write_program),       ACT(write_beside_program),
+    ACT(write_program_tmp),   ACT(list_program),
+    ACT(read_program_mem),    ACT(read_program_environ),
+    ACT(read_program_socket), ACT(read_program_folder),
+    ACT(signal_program),      ACT(seal_memory),
+    ACT(shrink_memory),       {0},
 };
