@@ -305,9 +305,10 @@ power: all $(PRELOADS) ## cut the power before and after each change of an agent
 
 FLIPS ?= 1000000
 KILLS ?= 1000
+STRIKES ?= 200
 MINUTES ?= 20
-soak: all $(BUILD)/tests/suite/test_mesh_faults $(PRELOADS) $(TOOLS) ## kill each program KILLS=1000 times, run jobs under faults for MINUTES=20, flip FLIPS=1000000 bits
-	$(Q)BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 $(BUILD)/tests/tool/reap 0 tests/soak/run $(KILLS) $(MINUTES) $(FLIPS)
+soak: all $(BUILD)/tests/suite/test_mesh_faults $(BUILD)/tests/trainers/struck $(PRELOADS) $(TOOLS) ## kill each program KILLS=1000 times, and training programs STRIKES=200, run jobs under faults for MINUTES=20, flip FLIPS=1000000 bits
+	$(Q)BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 $(BUILD)/tests/tool/reap 0 tests/soak/run $(KILLS) $(STRIKES) $(MINUTES) $(FLIPS)
 
 FUZZ_RUNS ?= 100000
 FUZZ_SEED ?= 0

@@ -55,6 +55,17 @@ kills() {
 # bats test_tags=long
 @test "the submitter is killed: its job continues or ends, and no file or slot is left" { kills submitter 5; }
 
+@test "a training program, its runner or its monitor is killed or stopped: a sentence says so, and nothing is left" {
+    local n=5
+    ! is_long || n=22
+    BUILD=$BUILD limited python3 "$ROOT/tests/soak/strikes.py" $n "$T/report.json" || {
+        cat report.json
+        return 1
+    }
+    [ "$(jq .strikes report.json)" -ge $n ]
+    echo "# $(jq -r '"\(.strikes) strikes, slowest \(.slowest_s)"' report.json)" >&3
+}
+
 # bats test_tags=long
 @test "the power fails: an agent that is started on the files that are left has everything that it acknowledged" {
     mkdir power

@@ -35,7 +35,7 @@ TERMINAL = ("succeeded", "failed", "cancelled")
 AGENT_FILES = re.compile(
     r"(lock|id|token|tls\.key|tls\.crt|members\.json|members\.lock|address|draining|forgotten\.json|codecs\.allow|blobs/[0-9a-f]{64}"
     r"|jobs/j-[a-z0-9]+(?:\.[0-9]+)?/(journal\.jsonl(\.damaged)?|packages/[a-z]+\.(json|so|c|safetensors)"
-    r"|run/(node\.log|events\.jsonl|trace\.bin|codec\.so|[a-z]+\.csv|(final|best|checkpoint|checkpoint-previous)\.safetensors)))"
+    r"|trainer/program/.+|run/(node\.log|events\.jsonl|trace\.bin|codec\.so|[a-z]+\.csv|(final|best|checkpoint|checkpoint-previous)\.safetensors)))"
 )
 SECRETS = ("token", "tls.key")
 
