@@ -594,6 +594,19 @@ class Refused(unittest.TestCase):
             self.assertEqual(p.take(FAILED).text, "the gradient of 'weight' is sparse: psgd exchanges dense ones (sparse=False)")
             p.expects = 1
 
+    def test_a_tensor_that_has_another_shape_than_at_wrap_or_is_gone(self):
+        changes = {
+            "net.weight = nn.Parameter(torch.ones(2, 1))": "'weight' had the shape (1, 1) at wrap(), and now (2, 1)",
+            "net.weight.data = torch.ones(2, 1)": "'weight' had the shape (1, 1) at wrap(), and now (2, 1)",
+            "net.bias = None": "the net has lost 'bias' since wrap()",
+        }
+        for change, sentence in changes.items():
+            with self.subTest(change), Psgd(LINEAR.replace("    opt.step()", f"    {change}\n    opt.step()")) as p:
+                p.begin(TAKES_GRADIENTS)
+                p.go(0)
+                self.assertEqual(p.take(FAILED).text, sentence)
+                p.expects = 1
+
     def test_an_optimizer_of_other_tensors(self):
         program = LINEAR.replace("net.parameters()", "[*net.parameters(), nn.Parameter(torch.ones(1))]")
         self.refused(program, "SGD updates 1 tensors that are no parameters of the net")
