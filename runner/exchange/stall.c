@@ -155,6 +155,7 @@ int stall_on_report(struct exchange *x, const struct mesh_head *h, struct err *e
         return err_set(e, ERR_TIMEOUT,
                        "this node, node %d, holds up the job: node %d has waited for it too long", node,
                        h->peer);
-    return err_set(e, ERR_TIMEOUT, "node %d holds up the job: node %d has waited for it too long", node,
-                   h->peer);
+    return err_set(
+        e, ERR_TIMEOUT, "node %d holds up the job: node %d has waited for it too long%s", node, h->peer,
+        stall_computes(x, node, INFINITY) ? "; its training program computes, and has not called psgd" : "");
 }

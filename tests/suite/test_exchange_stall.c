@@ -129,6 +129,10 @@ TEST(a_node_whose_program_computes_holds_up_the_job_and_says_so)
     assert_true(stall_computes(b.x, 1, TIMEOUT_S));
     assert_false(stall_computes(b.x, 2, TIMEOUT_S));
     assert_false(stall_computes(b.x, STALL_NO_NODE, TIMEOUT_S));
+    assert_int_equal(say(&b, 2, 1, GIVES_UP, &e), ERR_TIMEOUT);
+    assert_string_equal(e.text,
+                        "node 1 holds up the job: node 2 has waited for it too long; its training program "
+                        "computes, and has not called psgd");
     b.now += 3.5 * stall_period(TIMEOUT_S);
     assert_false(stall_computes(b.x, 1, TIMEOUT_S));
     cluster_close(&b.c);
