@@ -37,8 +37,8 @@ static int lose_monitor(struct monitor *m, struct err *e)
     return monitor_explain_loss(m, e);
 }
 
-/* A monitor that is stopped never answers. After a signal, as that of the agent for a snapshot, the wait begins
- * anew. */
+/* A monitor that is stopped never answers. After a signal, as that of the agent for a snapshot, the wait
+ * begins anew. */
 static bool is_answered(const struct monitor *m, double limit_s)
 {
     struct pollfd p = {.fd = m->fd, .events = POLLIN};

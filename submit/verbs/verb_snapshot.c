@@ -14,8 +14,8 @@
 #include "submit/terminal/stdout.h"
 #include "submit/verbs/verbs.h"
 
-/* A node whose steps are long answers that it has completed none. Below the time in which a download that brings
- * nothing counts as lost (submit/net/). */
+/* A node whose steps are long answers that it has completed none. Below the time in which a download that
+ * brings nothing counts as lost (submit/net/). */
 enum { STEP_S = 30 };
 
 #define MODEL_MAX ((uint64_t)4 << 30) /* if the job's record does not have its size */

@@ -1,6 +1,6 @@
-/* scribble -- a hostile codec in a job with a training program. With act 0 it fills all memory that the program
- * and its node share, in each step; with act 1 it sends bytes of its own on the program's socket, as its node
- * does not, in step 5. */
+/* scribble -- a hostile codec in a job with a training program. With act 0 it fills all memory that the
+ * program and its node share, in each step; with act 1 it sends bytes of its own on the program's socket, as
+ * its node does not, in step 5. */
 #include <string.h>
 #include <sys/socket.h>
 

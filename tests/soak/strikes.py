@@ -41,7 +41,7 @@ KINDS = (
     Kind("program", signal.SIGKILL, "TrainerFailed", r"struck was killed by signal 9", 1),
     Kind("runner", signal.SIGKILL, "RunnerDied", r"job_runner was killed by signal 9", 1),
     Kind("monitor", signal.SIGKILL, "RunnerDied", r"this node's monitor process has ended", 1),
-    Kind("program", signal.SIGSTOP, "RoundTimeout", r"struck on node {node} computes", ROUND_TIMEOUT_S + 1),
+    Kind("program", signal.SIGSTOP, "RoundTimeout", r"struck on node {node} computes|node {node} holds up the job.*training program computes", ROUND_TIMEOUT_S + 1),
     Kind("runner", signal.SIGSTOP, "RoundTimeout", r"node {node}\b", ROUND_TIMEOUT_S + 1),
     # It is found when the runner asks it for something, as at the end of the job.
     Kind("monitor", signal.SIGSTOP, "RunnerDied", r"this node's monitor process has not answered", 70),
@@ -160,12 +160,14 @@ class Loop:
 
     def await_end(self, process, target, kind, variant):
         """Waits for the job. self.struck: the time of the strike and the steps done then (-1: not known); None: there was none."""
-        # Up to its first exchange a program has minutes: a user who sees that nothing goes on cancels the job.
-        may_wait = kind.signal == signal.SIGSTOP and kind.whom != "monitor"
+        # Up to its first exchange a program has minutes, and a job that goes on without a node waits for its end: a user who sees that
+        # nothing happens cancels the job.
+        def may_wait(steps):
+            return kind.signal == signal.SIGSTOP and kind.whom != "monitor" and (steps <= variant.every or variant.goes_on)
 
         def ends_or_hangs():
             self.struck = self.struck or self.read_strike(target)
-            if may_wait and self.struck and not self.cancelled and self.struck[1] <= variant.every and time.time() > self.struck[0] + 8:
+            if self.struck and may_wait(self.struck[1]) and not self.cancelled and time.time() > self.struck[0] + 8:
                 self.cancelled = True
                 self.counts["cancelled"] += 1
                 self.cancel_jobs([target])

@@ -5,8 +5,8 @@
  *
  * It does so in a job whose files are below FOLDER, so on one node: PROCESS is program, monitor or runner;
  * SIGNAL a number; MOMENT 2 n before the n-th call (from 0), 2 n + 1 after it; beyond all calls: none.
- * FOLDER.struck has then the time, as of CLOCK_REALTIME, the number of the process, and the steps done. At its
- * end the program prints the number of its moments. */
+ * FOLDER.struck has then the time, as of CLOCK_REALTIME, the number of the process, and the steps done. At
+ * its end the program prints the number of its moments. */
 #include <limits.h>
 #include <math.h>
 #include <signal.h>
