@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # What training programs do to the machine: output without end, processes that they leave behind, an end that they ignore.
+# shellcheck disable=SC2030,SC2031 # each test is a subshell
 load lib
 
 setup_file() { export FAULTY=$BUILD/tests/trainers/faulty; }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Jobs with a training program that lose a node, are tried again, resumed, looked at or cancelled.
+# shellcheck disable=SC2030,SC2031 # each test is a subshell
 load lib
 
 # A program of 10 batches an epoch, whose state is in its checkpoints. In step 25 it waits on node 1 until the file that its argument
