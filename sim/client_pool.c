@@ -260,6 +260,11 @@ static int await_answer(struct client_process *q, enum trainer_kind turn, struct
                 q->pool->main.file);
         return keep_failure(q, e);
     }
+    if (isfinite(a.accuracy) && (a.accuracy < 0 || a.accuracy > 1)) { /* as in runner/trainer/ */
+        err_set(e, ERR_TRAINER, "%s has given the accuracy %g: it is a share of the samples, 0 to 1",
+                q->pool->main.file, a.accuracy);
+        return keep_failure(q, e);
+    }
     s->answer.n = (size_t)a.n;
     s->answer.loss = a.loss;
     s->answer.accuracy = isfinite(a.accuracy) ? a.accuracy : NAN;

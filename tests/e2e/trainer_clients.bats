@@ -42,6 +42,8 @@ def train(params, indices, round, client):
             params["W"][1] = float("nan")
         if fault == "loss":
             return params, float("nan"), len(indices)
+        if fault == "percent":
+            return params, 0, len(indices), 93.5
         if fault == "shape":
             return {"W": [1, 2, 3]}, 0, len(indices)
         if fault == "name":
@@ -149,6 +151,7 @@ fails() {
     fails exit 'step 3 of worker 3: client.py ended with exit status 7: the disk is full'
     fails nan "node(3), NumericDivergence: step 3 of worker 3: 'W' has values that are not finite after train()"
     fails loss 'node(3), NumericDivergence: node 3, epoch 3, step 3: the loss is nan'
+    fails percent 'client.py has given the accuracy 93.5: it is a share of the samples, 0 to 1'
     fails shape "'W' has 2 numbers, the value 3"
     fails name "train() returned params without 'W'"
     fails no-test 'client() has no evaluate=, and --patience needs evaluations' --patience 1
