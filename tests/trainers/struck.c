@@ -154,7 +154,7 @@ int main(int argc, char **argv)
     moment = atol(argv[4]);
     if (psgd_open(&p, layout, 1) < 0)
         return fprintf(stderr, "%s\n", psgd_error()), 1;
-    psgd_shard(p, N_ROWS, NULL, &index, &n_index);
+    psgd_shard(p, &(struct psgd_data){.n_rows = N_ROWS}, &index, &n_index);
     psgd_batches(p, N_BATCHES);
     while ((what = psgd_next(p)) > PSGD_STOP) {
         if (what == PSGD_GO)
