@@ -188,7 +188,8 @@ static void take_spec(struct net *net, const struct model_spec *spec, int max_ba
 {
     net->spec = *spec;
     net->spec.tensors = NULL; /* the caller's */
-    net->spec.n_tensors = 0;
+    net->spec.frozen = NULL;
+    net->spec.n_tensors = net->spec.n_frozen = 0;
     net->max_batch = max_batch;
     choose_layers(net);
 }

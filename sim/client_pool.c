@@ -509,15 +509,13 @@ static int start_process(struct client_process *q, struct err *e)
 static int check_program(struct client_process *q, double deadline, struct err *e)
 {
     const struct client_pool *p = q->pool;
-    const struct model_spec *m = p->cfg.spec;
-    struct model_tensor *own;
-    size_t n_own;
+    struct trainer_tensors own;
     int rc;
 
-    if (trainer_link_take_tensors(&q->link, &own, &n_own, deadline, e) < 0)
+    if (trainer_link_take_tensors(&q->link, &own, deadline, e) < 0)
         return e->code;
-    rc = trainer_link_compare(&q->link, 0, own, n_own, m->tensors, (size_t)m->n_tensors, e);
-    free(own);
+    rc = trainer_link_compare(&q->link, 0, &own, p->cfg.spec, e);
+    trainer_tensors_clear(&own);
     if (rc == 0 && !(q->link.opened & TRAINER_IS_FUNCTION))
         rc = err_set(e, ERR_TRAINER, "%s has a loop of its own, and no function of a client", p->main.file);
     if (rc < 0)

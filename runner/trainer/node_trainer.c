@@ -153,15 +153,13 @@ static int start_program(struct node *n, struct err *e)
 /* Are its tensors those of the job? */
 static int check_layout(struct training_program *p, double deadline, struct err *e)
 {
-    const struct model_spec *m = p->n->spec;
-    struct model_tensor *own;
-    size_t n_own;
+    struct trainer_tensors own;
     int rc;
 
-    if (trainer_link_take_tensors(&p->link, &own, &n_own, deadline, e) < 0)
+    if (trainer_link_take_tensors(&p->link, &own, deadline, e) < 0)
         return e->code;
-    rc = trainer_link_compare(&p->link, p->n->job.node, own, n_own, m->tensors, (size_t)m->n_tensors, e);
-    free(own);
+    rc = trainer_link_compare(&p->link, p->n->job.node, &own, p->n->spec, e);
+    trainer_tensors_clear(&own);
     if (rc < 0)
         trainer_link_refuse(&p->link, e->text);
     return rc;

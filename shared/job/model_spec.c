@@ -304,16 +304,47 @@ static int parse_network(struct model_spec *m, const json_t *doc, struct err *e)
     return parse_metrics(m, json_object_get(doc, "metrics"), e);
 }
 
+static int parse_frozen(struct model_spec *m, const json_t *frozen, struct err *e)
+{
+    size_t n = json_object_size(frozen);
+    const char *name;
+    const json_t *v;
+
+    if (frozen && !json_is_object(frozen))
+        return err_set(e, ERR_CONFIG, "/frozen: not an object");
+    if (n > (size_t)(MODEL_TENSORS_MAX - m->n_tensors))
+        return err_set(e, ERR_CONFIG, "/frozen: %zu tensors, with the %d others at most %d", n, m->n_tensors,
+                       MODEL_TENSORS_MAX);
+    m->frozen = calloc(n + 1, sizeof *m->frozen);
+    if (!m->frozen)
+        return err_set(e, ERR_NOMEM, "no memory for the names of a model's tensors");
+    json_object_foreach((json_t *)(uintptr_t)frozen, name, v)
+    {
+        struct model_frozen *f = &m->frozen[m->n_frozen++];
+
+        if (strlen(name) >= sizeof f->name || check_tensor_name(name, "/frozen", e) < 0)
+            return err_set(e, ERR_CONFIG, "/frozen: a name is empty, longer than %zu bytes, or not printable",
+                           sizeof f->name - 1);
+        if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > UINT32_MAX)
+            return err_set(e, ERR_CONFIG, "/frozen/%s: not an integer from 0 to 2^32 - 1", name);
+        memcpy(f->name, name, strlen(name) + 1);
+        f->checksum = (uint32_t)json_integer_value(v);
+    }
+    return 0;
+}
+
 static int parse_of_trainer(struct model_spec *m, const json_t *doc, struct err *e)
 {
-    static const char *const keys[] = {"version", "name", "trainer", "tensors", NULL};
+    static const char *const keys[] = {"version", "name", "trainer", "tensors", "frozen", NULL};
 
     m->has_trainer = true;
     if (parse_head(m, doc, keys, e) < 0)
         return e->code;
     if (!json_is_true(json_object_get(doc, "trainer")))
         return err_set(e, ERR_CONFIG, "/trainer: not true; a network of layers has no such key");
-    return parse_tensors(m, json_object_get(doc, "tensors"), e);
+    return parse_tensors(m, json_object_get(doc, "tensors"), e) < 0
+               ? e->code
+               : parse_frozen(m, json_object_get(doc, "frozen"), e);
 }
 
 int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e)
@@ -330,6 +361,7 @@ int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e)
 void model_spec_clear(struct model_spec *m)
 {
     free(m->tensors);
+    free(m->frozen);
     *m = (struct model_spec){0};
 }
 

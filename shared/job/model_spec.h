@@ -23,15 +23,18 @@
  *
  *     {"version": 1, "name": "train.py", "trainer": true,
  *      "tensors": [{"name": "head.weight", "shape": [10, 512]}, {"name": "scale", "shape": []},
- *                  {"name": "bn.running_mean", "shape": [6], "statistic": true}]}
+ *                  {"name": "bn.running_mean", "shape": [6], "statistic": true}],
+ *      "frozen": {"backbone.weight": 2774361713}}
  *
- * A statistic, as of batch norm, is averaged over the workers, and has no gradient. */
+ * A statistic, as of batch norm, is averaged over the workers, and has no gradient. Frozen tensors, if there
+ * are any, are no part of the model: all workers have their values, of which the document has checksums. */
 #ifndef PSGD_MODEL_SPEC_H
 #define PSGD_MODEL_SPEC_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "shared/base/err.h"
 #include "shared/job/layer_spec.h"
@@ -75,6 +78,11 @@ struct model_tensor {
     size_t n, offset; /* values, and where they begin in the vector of all parameters */
 };
 
+struct model_frozen { /* a tensor that a training program has, and does not train */
+    char name[MODEL_TENSOR_NAME];
+    uint32_t checksum;
+};
+
 struct model_spec {
     char name[64];
     bool has_trainer; /* a training program computes it: there are tensors, no input, layers, loss, metrics */
@@ -89,8 +97,10 @@ struct model_spec {
      * it. */
     struct model_tensor *tensors;
     int n_tensors;
-    size_t n_trained, n_params; /* values that the optimizer trains; these and the running statistics */
-    bool is_reordered;          /* trained tensors do not lie in the model's order: shared/job/placement.h */
+    struct model_frozen *frozen; /* (n_frozen), owned */
+    int n_frozen;                /* with n_tensors at most MODEL_TENSORS_MAX */
+    size_t n_trained, n_params;  /* values that the optimizer trains; these and the running statistics */
+    bool is_reordered;           /* trained tensors do not lie in the model's order: shared/job/placement.h */
 };
 
 const char *loss_kind_name(enum loss_kind kind);

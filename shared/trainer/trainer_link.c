@@ -34,7 +34,8 @@ static const struct {
 } kinds[] = {
     [TRAINER_OPEN] = {"OPEN", .flags = TRAINER_IS_FUNCTION | TRAINER_GIVES_GRADIENTS,
                       .n_max = TRAINER_TENSORS_MAX},
-    [TRAINER_TENSOR] = {"TENSOR", .flags = TRAINER_STATISTIC, .has_text = true},
+    [TRAINER_TENSOR] = {"TENSOR", .flags = TRAINER_STATISTIC | TRAINER_FROZEN, .n_max = UINT32_MAX,
+                        .has_text = true},
     [TRAINER_VALUES] = {.name = "VALUES"},
     [TRAINER_SHARD] = {"SHARD", .flags = TRAINER_HAS_LABELS, .n_max = UINT32_MAX},
     [TRAINER_READY] = {"READY", .n_max = INT32_MAX},
@@ -46,6 +47,7 @@ static const struct {
     [TRAINER_RESTORED] = {.name = "RESTORED"},
     [TRAINER_FINISHED] = {.name = "FINISHED"},
     [TRAINER_FAILED] = {"FAILED", .has_text = true},
+    [TRAINER_STORED] = {.name = "STORED"},
 };
 
 enum { N_PROGRAM_KINDS = sizeof kinds / sizeof *kinds };
@@ -59,9 +61,10 @@ static uint64_t answers_to(uint32_t turn)
         [TRAINER_EVALUATE - TRAINER_ACCEPTED] = KIND(EVALUATED),
         [TRAINER_SAVE - TRAINER_ACCEPTED] = KIND(SAVED),
         [TRAINER_RESTORE - TRAINER_ACCEPTED] = KIND(RESTORED),
+        [TRAINER_STORE - TRAINER_ACCEPTED] = KIND(STORED),
     };
 
-    assert(turn >= TRAINER_GO && turn <= TRAINER_RESTORE);
+    assert(turn >= TRAINER_GO && turn <= TRAINER_STORE && turn != TRAINER_STOP);
     return answers[turn - TRAINER_ACCEPTED];
 }
 
@@ -372,8 +375,6 @@ static int parse_tensor(const struct trainer_link *l, struct model_tensor *out,
     uint64_t n = 1;
 
     memcpy(out->name, r->u.of.text, sizeof out->name);
-    if (!out->name[0] || !utf8_is_clean(out->name))
-        return report_breach(l, e, "a tensor without a name that can be printed");
     if (r->n_dims < 0 || r->n_dims > TRAINER_DIMS)
         return refuse_tensor(l, out->name, e, "has too many dimensions");
     out->n_dims = r->n_dims;
@@ -400,15 +401,16 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int check_names(const struct trainer_link *l, const struct model_tensor *t, size_t n, struct err *e)
+static int check_names(const struct trainer_link *l, const struct trainer_tensors *t, struct err *e)
 {
+    size_t n = t->n + t->n_frozen;
     const char **names = malloc(n * sizeof *names);
     const char *twice = NULL;
 
     if (!names)
         return err_set(e, ERR_NOMEM, "no memory for the names of %zu tensors", n);
     for (size_t i = 0; i < n; i++)
-        names[i] = t[i].name;
+        names[i] = i < t->n ? t->all[i].name : t->frozen[i - t->n].name;
     qsort(names, n, sizeof *names, by_name);
     for (size_t i = 1; i < n && !twice; i++)
         twice = strcmp(names[i - 1], names[i]) == 0 ? names[i] : NULL;
@@ -416,7 +418,19 @@ static int check_names(const struct trainer_link *l, const struct model_tensor *
     return twice ? refuse_tensor(l, twice, e, "comes twice: each needs a name of its own") : 0;
 }
 
-static int receive_tensors(struct trainer_link *l, struct model_tensor *t, size_t n, double deadline,
+static int add_tensor(const struct trainer_link *l, struct trainer_tensors *t, const struct trainer_record *r,
+                      uint64_t *n_values, struct err *e)
+{
+    if (!r->u.of.text[0] || !utf8_is_clean(r->u.of.text))
+        return report_breach(l, e, "a tensor without a name that can be printed");
+    if (!(r->flags & TRAINER_FROZEN))
+        return parse_tensor(l, &t->all[t->n++], r, n_values, e);
+    memcpy(t->frozen[t->n_frozen].name, r->u.of.text, sizeof t->frozen->name);
+    t->frozen[t->n_frozen++].checksum = (uint32_t)r->n;
+    return 0;
+}
+
+static int receive_tensors(struct trainer_link *l, struct trainer_tensors *t, size_t n, double deadline,
                            struct err *e)
 {
     uint64_t n_values = 0;
@@ -426,33 +440,41 @@ static int receive_tensors(struct trainer_link *l, struct model_tensor *t, size_
         struct trainer_record r;
 
         if (take_answer(l, &r, KIND(TENSOR), false, deadline, e) < 0 ||
-            parse_tensor(l, &t[i], &r, &n_values, e) < 0)
+            add_tensor(l, t, &r, &n_values, e) < 0)
             return e->code;
-        n_trained += !t[i].is_statistic;
+        n_trained += !(r.flags & (TRAINER_STATISTIC | TRAINER_FROZEN));
     }
     if (n_trained == 0)
         return err_set(e, ERR_TRAINER, "%s has no tensors to train", l->cfg.program);
-    return check_names(l, t, n, e);
+    return check_names(l, t, e);
 }
 
-int trainer_link_take_tensors(struct trainer_link *l, struct model_tensor **out, size_t *n, double deadline,
+int trainer_link_take_tensors(struct trainer_link *l, struct trainer_tensors *out, double deadline,
                               struct err *e)
 {
     struct trainer_record r;
+    size_t n;
 
-    *out = NULL;
+    *out = (struct trainer_tensors){0};
     if (take_answer(l, &r, KIND(OPEN), false, deadline, e) < 0)
         return e->code;
     l->opened = r.flags;
-    *n = (size_t)r.n;
-    *out = calloc(*n + 1, sizeof **out);
-    if (!*out)
-        return err_set(e, ERR_NOMEM, "no memory for the names of %zu tensors", *n);
-    if (receive_tensors(l, *out, *n, deadline, e) == 0)
+    n = (size_t)r.n;
+    out->all = calloc(n + 1, sizeof *out->all);
+    out->frozen = calloc(n + 1, sizeof *out->frozen);
+    if (!out->all || !out->frozen)
+        err_set(e, ERR_NOMEM, "no memory for the names of %zu tensors", n);
+    else if (receive_tensors(l, out, n, deadline, e) == 0)
         return 0;
-    free(*out);
-    *out = NULL;
+    trainer_tensors_clear(out);
     return e->code;
+}
+
+void trainer_tensors_clear(struct trainer_tensors *t)
+{
+    free(t->all);
+    free(t->frozen);
+    *t = (struct trainer_tensors){0};
 }
 
 static const char *sizes_text(char out[TENSOR_SHAPE_TEXT], const struct model_tensor *t)
@@ -463,8 +485,8 @@ static const char *sizes_text(char out[TENSOR_SHAPE_TEXT], const struct model_te
     return tensor_shape_text(out, &v);
 }
 
-int trainer_link_compare(const struct trainer_link *l, int node, const struct model_tensor *own, size_t n_own,
-                         const struct model_tensor *job, size_t n_job, struct err *e)
+static int compare_trained(const struct trainer_link *l, int node, const struct model_tensor *own,
+                           size_t n_own, const struct model_tensor *job, size_t n_job, struct err *e)
 {
     const char *program = l->cfg.program;
     char here[TENSOR_SHAPE_TEXT], there[TENSOR_SHAPE_TEXT];
@@ -487,6 +509,42 @@ int trainer_link_compare(const struct trainer_link *l, int node, const struct mo
     return err_set(e, ERR_TRAINER, "%s has %zu tensors on node %d, and %zu in the job: '%s' is %s", program,
                    n_own, node, n_job, n_own > n_job ? own[n_job].name : job[n_own].name,
                    n_own > n_job ? "new" : "missing");
+}
+
+static int compare_frozen(const struct trainer_link *l, int node, const struct trainer_tensors *own,
+                          const struct model_spec *job, struct err *e)
+{
+    const char *program = l->cfg.program;
+    size_t n_job = (size_t)job->n_frozen;
+
+    for (size_t i = 0; i < own->n_frozen && i < n_job; i++) {
+        const struct model_frozen *here = &own->frozen[i], *there = &job->frozen[i];
+
+        if (strcmp(here->name, there->name) != 0)
+            return err_set(e, ERR_TRAINER, "frozen tensor %zu is '%s' in %s on node %d and '%s' in the job",
+                           i + 1, here->name, program, node, there->name);
+        if (here->checksum == there->checksum)
+            continue;
+        err_set(e, ERR_TRAINER,
+                "'%s' is frozen, and in %s on node %d has other values than where the job was submitted",
+                here->name, program, node);
+        return err_hint(e, "A frozen tensor is not exchanged: load it from the same file on all machines, or "
+                           "make it by the same seed.");
+    }
+    if (own->n_frozen == n_job)
+        return 0;
+    return err_set(e, ERR_TRAINER, "'%s' is %s in %s on node %d and %s in the job",
+                   own->n_frozen > n_job ? own->frozen[n_job].name : job->frozen[own->n_frozen].name,
+                   own->n_frozen > n_job ? "frozen" : "not frozen", program, node,
+                   own->n_frozen > n_job ? "not" : "frozen");
+}
+
+int trainer_link_compare(const struct trainer_link *l, int node, const struct trainer_tensors *own,
+                         const struct model_spec *job, struct err *e)
+{
+    return compare_trained(l, node, own->all, own->n, job->tensors, (size_t)job->n_tensors, e) < 0
+               ? e->code
+               : compare_frozen(l, node, own, job, e);
 }
 
 void trainer_link_refuse(struct trainer_link *l, const char *why)

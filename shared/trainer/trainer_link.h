@@ -59,12 +59,21 @@ struct trainer_link {
 void trainer_link_open(struct trainer_link *l, const struct trainer_link_config *cfg);
 void trainer_link_close(struct trainer_link *l); /* the program sees an end of file */
 
-/* *out (*n): at least one trained tensor, all of unique names, their offsets not set; the caller frees it. */
-int trainer_link_take_tensors(struct trainer_link *l, struct model_tensor **out, size_t *n, double deadline,
+/* What a program announces. */
+struct trainer_tensors {
+    struct model_tensor *all;    /* (n), owned: at least one is trained, their offsets are not set */
+    struct model_frozen *frozen; /* (n_frozen), owned */
+    size_t n, n_frozen;
+};
+
+/* All names are unique. *out is empty after an error. */
+int trainer_link_take_tensors(struct trainer_link *l, struct trainer_tensors *out, double deadline,
                               struct err *e);
-/* ERR_TRAINER: the tensors of the program on node `node` are not those of the job, and how they differ. */
-int trainer_link_compare(const struct trainer_link *l, int node, const struct model_tensor *own, size_t n_own,
-                         const struct model_tensor *job, size_t n_job, struct err *e);
+void trainer_tensors_clear(struct trainer_tensors *t);
+/* ERR_TRAINER: the tensors of the program on node `node` are not those of the job, and how they differ; or
+ * its frozen ones have other values. */
+int trainer_link_compare(const struct trainer_link *l, int node, const struct trainer_tensors *own,
+                         const struct model_spec *job, struct err *e);
 void trainer_link_refuse(struct trainer_link *l, const char *why);
 
 /* Offsets, sizes and counts of the memory of vectors (n_params) of which n_trained are trained. */

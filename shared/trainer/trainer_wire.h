@@ -24,6 +24,8 @@
  *   EVALUATE   EVALUATED; params are the rule's model until then
  *   SAVE       SAVED, after writing its own state to the descriptor
  *   RESTORE    RESTORED, after reading it from the descriptor; before the first GO of a resumed job
+ *   STORE      STORED: psgd will read params; since a GO without TRAINER_READS they may be older than the
+ *              program's tensors
  *   STOP       none: the job has ended, and the program ends; it may come in place of any record of psgd's
  *
  * A program that opens with TRAINER_IS_FUNCTION has no loop of its own, but a function that computes a step
@@ -56,14 +58,16 @@ enum {
 enum trainer_kind {
     /* Of the program. */
     TRAINER_OPEN = 1, /* n: of tensors; flags TRAINER_IS_FUNCTION, TRAINER_GIVES_GRADIENTS */
-    TRAINER_TENSOR,   /* text: its name, shape, n_dims; flag TRAINER_STATISTIC */
+    /* text: its name, shape, n_dims; flag TRAINER_STATISTIC. With TRAINER_FROZEN it has no place in the
+     * vectors, and n is a checksum of its values, less than 2^32, which all workers must have */
+    TRAINER_TENSOR,
     TRAINER_VALUES,
     /* n: of rows; step: the epoch whose order is wanted, from 0; n_dims 1 and shape[0]: of samples in a
      * batch, n_dims 0: all rows of this worker. With TRAINER_HAS_LABELS a descriptor of n int32, in memory */
     TRAINER_SHARD,
     TRAINER_READY, /* n: of its batches in an epoch; 0: not known */
     /* n: of samples, 0: the gradient is not used, as without TRAINER_TAKES_PART; loss: their mean; accuracy,
-     * NAN: none; lr: of the update to come */
+     * NAN: none; lr: the program's own rate for the update to come, not yet multiplied by psgd's factor */
     TRAINER_GRADIENT,
     TRAINER_UPDATED,   /* as GRADIENT, whose members count if there was no GRADIENT in this step */
     TRAINER_EVALUATED, /* n: of samples, 0: it has not evaluated; loss; accuracy, NAN: none */
@@ -72,26 +76,29 @@ enum trainer_kind {
     TRAINER_RESTORED,
     TRAINER_FINISHED,
     TRAINER_FAILED, /* text: why */
+    TRAINER_STORED,
 
     /* Of psgd. */
     TRAINER_ACCEPTED = 64, /* `accepted`, with the descriptor of the memory */
     TRAINER_REFUSED,       /* text: why */
     TRAINER_SHARDED,       /* n: of indices, uint32, each less than the rows, with a file of them in memory */
-    /* step: from 0, less than n_steps; flags TRAINER_TAKES_PART, TRAINER_HAS_CHANGED. In a simulation: n, of
-     * the step's indices, and `go` */
+    /* step: from 0, less than n_steps; lr: the rule's factor on the rate of the update to come, mostly 1;
+     * flags TRAINER_TAKES_PART, TRAINER_HAS_CHANGED, TRAINER_READS. In a simulation: n, of the step's indices,
+     * and `go` */
     TRAINER_GO,
-    TRAINER_UPDATE,   /* flags TRAINER_COMBINED, TRAINER_HAS_CHANGED */
+    TRAINER_UPDATE,   /* lr: as in GO, in its place; flags TRAINER_COMBINED, TRAINER_HAS_CHANGED */
     TRAINER_EVALUATE, /* step: of steps done; flag TRAINER_HAS_CHANGED */
     TRAINER_SAVE,     /* with the descriptor of an empty file */
     TRAINER_RESTORE,  /* with that of a file, at its start */
-    TRAINER_STOP      /* text: why; flags TRAINER_HAS_FAILED, TRAINER_DESCRIBES */
+    TRAINER_STOP,     /* text: why; flags TRAINER_HAS_FAILED, TRAINER_DESCRIBES */
+    TRAINER_STORE
 };
 
 enum trainer_flag {
     TRAINER_STATISTIC = 1, /* running statistics: averaged, and not updated by gradients */
     TRAINER_HAS_LABELS = 2,
     TRAINER_TAKES_GRADIENTS = 4,    /* ACCEPTED: the rule combines or changes gradients */
-    TRAINER_DESCRIBES = 8,          /* ACCEPTED, STOP: no job; only layout and values are wanted */
+    TRAINER_DESCRIBES = 8,          /* ACCEPTED, STOP: no job yet; only layout and values are wanted */
     TRAINER_TAKES_PART = 16,        /* GO: otherwise this worker sits out, and its gradient is not used */
     TRAINER_HAS_CHANGED = 32,       /* params are others than when the program had its last turn */
     TRAINER_COMBINED = 64,          /* the update is by `combined`; otherwise by the program's own `grads` */
@@ -99,7 +106,11 @@ enum trainer_flag {
     TRAINER_IS_RESUMED = 256,       /* ACCEPTED: RESTORE will come before the first GO */
     TRAINER_IS_FUNCTION = 512,      /* OPEN: the program can compute a step of any worker */
     TRAINER_GIVES_GRADIENTS = 1024, /* OPEN, with TRAINER_IS_FUNCTION: it makes no updates */
-    TRAINER_SIMULATES = 2048        /* ACCEPTED: the process computes for several workers in turn */
+    TRAINER_SIMULATES = 2048,       /* ACCEPTED: the process computes for several workers in turn */
+    /* GO: psgd reads params after this step. Otherwise a program whose tensors lie elsewhere may leave their
+     * copy out, until a GO with this flag or a STORE. */
+    TRAINER_READS = 4096,
+    TRAINER_FROZEN = 8192 /* TENSOR: it is not exchanged, only compared */
 };
 
 /* The memory is a file of at least `bytes`, sealed against shrinking. params, grads and combined, floats

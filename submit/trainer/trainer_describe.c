@@ -191,23 +191,28 @@ static int make_memory(void *owner, size_t bytes)
 /* Its tensors and values. */
 
 /* Makes the model's document, and parses it. */
-static int take_layout(struct talk *t, const struct model_tensor *tensors, size_t n, struct err *e)
+static int take_layout(struct talk *t, const struct trainer_tensors *tensors, struct err *e)
 {
     const char *slash = strrchr(name_of(t), '/');
-    json_t *list = json_array();
+    json_t *list = json_array(), *frozen = tensors->n_frozen > 0 ? json_object() : NULL;
 
-    for (size_t i = 0; i < n; i++) {
-        json_t *one = json_pack("{s:s, s:o}", "name", tensors[i].name, "shape",
-                                json_sizes(tensors[i].shape, (size_t)tensors[i].n_dims));
+    for (size_t i = 0; i < tensors->n; i++) {
+        const struct model_tensor *one = &tensors->all[i];
+        json_t *line = json_pack("{s:s, s:o}", "name", one->name, "shape",
+                                 json_sizes(one->shape, (size_t)one->n_dims));
 
-        if (one && tensors[i].is_statistic)
-            json_object_set_new(one, "statistic", json_true());
-        json_array_append_new(list, one);
+        if (line && one->is_statistic)
+            json_object_set_new(line, "statistic", json_true());
+        json_array_append_new(list, line);
     }
-    t->out->model = json_pack("{s:i, s:s, s:b, s:o}", "version", 1, "name", slash ? slash + 1 : name_of(t),
-                              "trainer", 1, "tensors", list);
-    if (!t->out->model || json_array_size(list) != n)
-        return err_set(e, ERR_NOMEM, "no memory for the %zu tensors of %s", n, name_of(t));
+    for (size_t i = 0; i < tensors->n_frozen; i++)
+        json_object_set_new(frozen, tensors->frozen[i].name, json_integer(tensors->frozen[i].checksum));
+    t->out->model = json_pack("{s:i, s:s, s:b, s:o, s:o*}", "version", 1, "name",
+                              slash ? slash + 1 : name_of(t), "trainer", 1, "tensors", list, "frozen",
+                              frozen);
+    if (!t->out->model || json_array_size(list) != tensors->n ||
+        json_object_size(frozen) != tensors->n_frozen)
+        return err_set(e, ERR_NOMEM, "no memory for the %zu tensors of %s", tensors->n, name_of(t));
     if (model_spec_parse(&t->out->spec, t->out->model, e) == 0)
         return 0;
     err_at(e, "%s: the tensors that it announces", name_of(t));
@@ -236,14 +241,13 @@ static int check_kind(struct talk *t, struct err *e)
 
 static int take_tensors(struct talk *t, struct err *e)
 {
-    struct model_tensor *tensors;
-    size_t n;
+    struct trainer_tensors tensors;
     int rc;
 
-    if (trainer_link_take_tensors(&t->link, &tensors, &n, t->until, e) < 0)
+    if (trainer_link_take_tensors(&t->link, &tensors, t->until, e) < 0)
         return e->code;
-    rc = check_kind(t, e) < 0 ? e->code : take_layout(t, tensors, n, e);
-    free(tensors);
+    rc = check_kind(t, e) < 0 ? e->code : take_layout(t, &tensors, e);
+    trainer_tensors_clear(&tensors);
     return rc;
 }
 

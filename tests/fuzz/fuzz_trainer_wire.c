@@ -65,7 +65,7 @@ static void send_packets(int fd, const uint8_t *data, size_t size)
         data += n;
         size -= n;
         if (how & IS_RIGHT) {
-            r.kind %= TRAINER_STOP + 2;
+            r.kind %= TRAINER_STORE + 2;
             r.version = TRAINER_VERSION;
             r.sequence = sequence++;
         }
@@ -76,25 +76,25 @@ static void send_packets(int fd, const uint8_t *data, size_t size)
     close(labels);
 }
 
-static void check_tensors(const struct model_tensor *t, size_t n)
+static void check_tensors(const struct trainer_tensors *t)
 {
     uint64_t n_values = 0;
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < t->n; i++) {
         uint64_t values = 1;
 
-        for (int k = 0; k < t[i].n_dims; k++)
-            values *= t[i].shape[k];
+        for (int k = 0; k < t->all[i].n_dims; k++)
+            values *= t->all[i].shape[k];
         n_values += values;
     }
-    if (n == 0 || n_values == 0 || n_values > MODEL_PARAMS_MAX)
+    if (t->n == 0 || t->n + t->n_frozen > TRAINER_TENSORS_MAX || n_values == 0 || n_values > MODEL_PARAMS_MAX)
         abort();
 }
 
 static void take_turns(struct trainer_link *l, double deadline)
 {
-    static const enum trainer_kind turns[] = {TRAINER_RESTORE, TRAINER_GO, TRAINER_UPDATE, TRAINER_EVALUATE,
-                                              TRAINER_SAVE};
+    static const enum trainer_kind turns[] = {TRAINER_RESTORE,  TRAINER_GO,    TRAINER_UPDATE,
+                                              TRAINER_EVALUATE, TRAINER_STORE, TRAINER_SAVE};
     struct trainer_record answer;
     struct err e;
     int rc = 0;
@@ -108,12 +108,12 @@ static void take_turns(struct trainer_link *l, double deadline)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct trainer_accepted a = trainer_link_lay_out(3, 2);
-    struct model_tensor *t;
+    struct trainer_tensors t;
+    struct model_spec spec;
     struct trainer_link l;
     double deadline = clock_now() + 60;
     uint64_t n_batches;
     struct err e = {0};
-    size_t n;
     int fds[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds) < 0)
@@ -125,11 +125,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                         .memory = make_file});
     send_packets(fds[0], data, size);
     shutdown(fds[0], SHUT_WR);
-    if (trainer_link_take_tensors(&l, &t, &n, deadline, &e) == 0) {
-        check_tensors(t, n);
-        if (trainer_link_compare(&l, 0, t, n, t, n, &e) < 0)
+    if (trainer_link_take_tensors(&l, &t, deadline, &e) == 0) {
+        check_tensors(&t);
+        spec = (struct model_spec){
+            .tensors = t.all, .n_tensors = (int)t.n, .frozen = t.frozen, .n_frozen = (int)t.n_frozen};
+        if (trainer_link_compare(&l, 0, &t, &spec, &e) < 0)
             abort();
-        free(t);
+        trainer_tensors_clear(&t);
         if (trainer_link_accept(&l, &a, 0, -1, deadline, &e) == 0 &&
             trainer_link_await_ready(&l, &n_batches, deadline, &e) == 0)
             take_turns(&l, deadline);

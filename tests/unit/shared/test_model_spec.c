@@ -110,7 +110,8 @@ TEST(a_training_programs_model_has_its_tensors_and_nothing_else)
     doc = json_loads(PROGRAM("[{\"name\": \"encoder.layers.0.attn.in_proj_weight\", \"shape\": [6, 2]}, "
                              "{\"name\": \"bn.running_mean\", \"shape\": [2], \"statistic\": true}, "
                              "{\"name\": \"scale\", \"shape\": []}, "
-                             "{\"name\": \"c\", \"shape\": [1, 2, 1, 2, 1, 1, 1, 3], \"statistic\": false}]"),
+                             "{\"name\": \"c\", \"shape\": [1, 2, 1, 2, 1, 1, 1, 3], \"statistic\": false}], "
+                             "\"frozen\": {\"base.weight\": 4294967295, \"base.bias\": 0}"),
                      0, NULL);
     assert_ok(model_spec_new(&m, doc, &e));
     json_decref(doc);
@@ -127,6 +128,9 @@ TEST(a_training_programs_model_has_its_tensors_and_nothing_else)
     assert_tensor(&m->tensors[1], "bn.running_mean (2)x2@25 statistic");
     assert_tensor(&m->tensors[2], "scale ()x1@12");
     assert_tensor(&m->tensors[3], "c (1, 2, 1, 2, 1, 1, 1, 3)x12@13");
+    assert_int_equal(m->n_frozen, 2);
+    assert_string_equal(m->frozen[0].name, "base.weight");
+    assert_true(m->frozen[0].checksum == UINT32_MAX && m->frozen[1].checksum == 0);
     model_spec_free(m);
     model_spec_free(NULL);
 }
@@ -179,6 +183,16 @@ TEST(an_invalid_model_of_a_training_program_is_refused_with_its_path)
          "/tensors/2/name: \"w\" is the name of an earlier tensor, too"},
         {PROGRAM("[{\"name\": \"m\", \"shape\": [2], \"statistic\": true}]"),
          "/tensors: all are statistics, so there is nothing to train"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [2]}], \"frozen\": []"), "/frozen: not an object"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [2]}], \"frozen\": {\"\": 1}"), "/frozen: a name is empty"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [2]}], \"frozen\": {\"" LONG_NAME "7\": 1}"),
+         "/frozen: a name is empty, longer than 127 bytes"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [2]}], \"frozen\": {\"a\": -1}"),
+         "/frozen/a: not an integer from 0 to 2^32 - 1"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [2]}], \"frozen\": {\"a\": 4294967296}"),
+         "/frozen/a: not an integer"},
+        {PROGRAM("[{\"name\": \"w\", \"shape\": [2]}], \"frozen\": {\"a\": true}"),
+         "/frozen/a: not an integer"},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
@@ -188,7 +202,30 @@ TEST(an_invalid_model_of_a_training_program_is_refused_with_its_path)
         assert_int_equal(parse(&m, cases[i].text, &e), ERR_CONFIG);
         assert_error_has(cases[i].expected);
         assert_null(m.tensors);
+        assert_null(m.frozen);
     }
+}
+
+TEST(frozen_tensors_count_among_those_that_a_model_may_have)
+{
+    json_t *frozen = json_object(), *doc;
+    struct model_spec m;
+    struct err e;
+
+    for (int i = 0; i < MODEL_TENSORS_MAX; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "t%d", i);
+        json_object_set_new(frozen, name, json_integer(i));
+    }
+    doc = json_pack("{s:i, s:s, s:b, s:[{s:s, s:[i]}], s:o}", "version", 1, "name", "t", "trainer", 1,
+                    "tensors", "name", "w", "shape", 2, "frozen", frozen);
+    assert_int_equal(model_spec_parse(&m, doc, &e), ERR_CONFIG);
+    assert_error_has("/frozen: 4096 tensors, with the 1 others at most 4096");
+    json_object_del(frozen, "t0");
+    assert_ok(model_spec_parse(&m, doc, &e));
+    model_spec_clear(&m);
+    json_decref(doc);
 }
 
 /* Names of which each character is escaped, and shapes of eight dimensions. */
@@ -431,6 +468,7 @@ int main(void)
         cmocka_unit_test(the_tensors_of_layers_are_listed_layer_by_layer_with_statistics_behind_all_others),
         cmocka_unit_test(a_training_programs_model_has_its_tensors_and_nothing_else),
         cmocka_unit_test(an_invalid_model_of_a_training_program_is_refused_with_its_path),
+        cmocka_unit_test(frozen_tensors_count_among_those_that_a_model_may_have),
         cmocka_unit_test(the_longest_document_of_a_training_program_fits_its_maximum),
         cmocka_unit_test(errors_are_reported_with_their_path),
         cmocka_unit_test(a_wrong_loss_width_and_control_characters_are_refused),

@@ -160,9 +160,9 @@ static struct trainer_record receive(uint32_t kind, int *fd)
     return r;
 }
 
-static int take(struct model_tensor **t, size_t *n, struct err *e)
+static int take(struct trainer_tensors *t, struct err *e)
 {
-    return trainer_link_take_tensors(&it.link, t, n, soon(), e);
+    return trainer_link_take_tensors(&it.link, t, soon(), e);
 }
 
 static void assert_refused(int rc, const struct err *e, const char *why)
@@ -174,29 +174,112 @@ static void assert_refused(int rc, const struct err *e, const char *why)
 
 TEST(a_programs_tensors_are_taken_in_their_order)
 {
-    struct model_tensor *t;
+    struct trainer_tensors t;
     struct err e = {0};
-    size_t n;
 
     open_link();
     send_layout();
-    assert_ok(take(&t, &n, &e));
-    assert_int_equal(n, 3);
-    assert_string_equal(t[0].name, "W");
-    assert_int_equal(t[0].n_dims, 2);
-    assert_int_equal(t[0].shape[0], 784);
-    assert_int_equal(t[1].n_dims, 0);
-    assert_true(t[2].is_statistic && !t[1].is_statistic);
-    free(t);
+    assert_ok(take(&t, &e));
+    assert_int_equal(t.n, 3);
+    assert_int_equal(t.n_frozen, 0);
+    assert_string_equal(t.all[0].name, "W");
+    assert_int_equal(t.all[0].n_dims, 2);
+    assert_int_equal(t.all[0].shape[0], 784);
+    assert_int_equal(t.all[1].n_dims, 0);
+    assert_true(t.all[2].is_statistic && !t.all[1].is_statistic);
+    trainer_tensors_clear(&t);
+    close_link();
+}
+
+static void send_frozen(const char *name, uint64_t checksum)
+{
+    struct trainer_record r = {.kind = TRAINER_TENSOR, .flags = TRAINER_FROZEN, .n = checksum};
+
+    strcpy(r.u.of.text, name);
+    send_one(r);
+}
+
+TEST(frozen_tensors_are_apart_and_have_checksums)
+{
+    struct trainer_tensors t;
+    struct err e = {0};
+
+    open_link();
+    send_one((struct trainer_record){.kind = TRAINER_OPEN, .n = 3});
+    send_frozen("base.weight", UINT32_MAX);
+    send_tensor("W", 1, 2, 0, false);
+    send_frozen("base.bias", 0);
+    assert_ok(take(&t, &e));
+    assert_int_equal(t.n, 1);
+    assert_int_equal(t.n_frozen, 2);
+    assert_string_equal(t.frozen[0].name, "base.weight");
+    assert_string_equal(t.frozen[1].name, "base.bias");
+    assert_true(t.frozen[0].checksum == UINT32_MAX && t.frozen[1].checksum == 0);
+    trainer_tensors_clear(&t);
+    close_link();
+
+    open_link();
+    send_one((struct trainer_record){.kind = TRAINER_OPEN, .n = 2});
+    send_tensor("W", 1, 2, 0, false);
+    send_frozen("W", 1);
+    assert_refused(take(&t, &e), &e, "tensor 'W' comes twice");
+    close_link();
+
+    open_link();
+    send_one((struct trainer_record){.kind = TRAINER_OPEN, .n = 1});
+    send_frozen("W", 1);
+    assert_refused(take(&t, &e), &e, "has no tensors to train");
+    close_link();
+
+    open_link();
+    send_one((struct trainer_record){.kind = TRAINER_OPEN, .n = 1});
+    send_frozen("W", UINT64_C(1) << 32);
+    assert_refused(take(&t, &e), &e, "malformed record TENSOR");
+    close_link();
+}
+
+TEST(frozen_tensors_that_are_not_the_jobs_are_refused_with_the_difference)
+{
+    struct model_tensor w = {.name = "W"};
+    struct model_frozen job[] = {{"base.weight", 7}, {"base.bias", 8}};
+    struct model_spec spec = {.tensors = &w, .n_tensors = 1, .frozen = job, .n_frozen = 2};
+    static const struct {
+        size_t n;
+        struct model_frozen own[3];
+        const char *why;
+    } cases[] = {
+        {2,
+         {{"base.weight", 7}, {"base.bias", 9}},
+         "'base.bias' is frozen, and in train.py on node 2 has other values than where the job was "
+         "submitted"},
+        {2, {{"base.bias", 8}, {"base.weight", 7}}, "frozen tensor 1 is 'base.bias' in train.py on node 2"},
+        {1, {{"base.weight", 7}}, "'base.bias' is not frozen in train.py on node 2 and frozen in the job"},
+        {3,
+         {{"base.weight", 7}, {"base.bias", 8}, {"c", 9}},
+         "'c' is frozen in train.py on node 2 and not in the job"},
+    };
+    struct trainer_tensors own = {.all = &w, .n = 1, .frozen = job, .n_frozen = 2};
+    struct err e;
+
+    open_link();
+    assert_int_equal(trainer_link_compare(&it.link, 2, &own, &spec, &e), 0);
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct model_frozen frozen[3];
+
+        memcpy(frozen, cases[i].own, sizeof frozen);
+        own.frozen = frozen;
+        own.n_frozen = cases[i].n;
+        assert_int_equal(trainer_link_compare(&it.link, 2, &own, &spec, &e), ERR_TRAINER);
+        assert_error_has(cases[i].why);
+    }
     close_link();
 }
 
 TEST(a_layout_that_is_not_the_jobs_is_refused_with_the_difference)
 {
-    static const struct model_tensor job[] = {
-        {.name = "W", .n_dims = 2, .shape = {784, 10}},
-        {.name = "loss.scale"},
-        {.name = "bn.mean", .n_dims = 1, .shape = {10}, .is_statistic = true}};
+    struct model_tensor job[] = {{.name = "W", .n_dims = 2, .shape = {784, 10}},
+                                 {.name = "loss.scale"},
+                                 {.name = "bn.mean", .n_dims = 1, .shape = {10}, .is_statistic = true}};
     static const struct {
         size_t n, at;
         struct model_tensor other;
@@ -219,19 +302,24 @@ TEST(a_layout_that_is_not_the_jobs_is_refused_with_the_difference)
          {.name = "W", .n_dims = 2, .shape = {784, 10}},
          "2 tensors on node 2, and 3 in the job: 'bn.mean' is missing"},
     };
+    struct model_spec spec = {.tensors = job, .n_tensors = 3};
+    struct trainer_tensors all = {.all = job, .n = 3};
     struct err e;
 
     open_link();
-    assert_int_equal(trainer_link_compare(&it.link, 2, job, 3, job, 3, &e), 0);
+    assert_int_equal(trainer_link_compare(&it.link, 2, &all, &spec, &e), 0);
     for (size_t i = 0; i < N_OF(cases); i++) {
         struct model_tensor own[3];
 
         memcpy(own, job, sizeof own);
         own[cases[i].at] = cases[i].other;
-        assert_int_equal(trainer_link_compare(&it.link, 2, own, cases[i].n, job, 3, &e), ERR_TRAINER);
+        all = (struct trainer_tensors){.all = own, .n = cases[i].n};
+        assert_int_equal(trainer_link_compare(&it.link, 2, &all, &spec, &e), ERR_TRAINER);
         assert_error_has(cases[i].why);
     }
-    assert_int_equal(trainer_link_compare(&it.link, 2, job, 3, job, 2, &e), ERR_TRAINER);
+    spec.n_tensors = 2;
+    all = (struct trainer_tensors){.all = job, .n = 3};
+    assert_int_equal(trainer_link_compare(&it.link, 2, &all, &spec, &e), ERR_TRAINER);
     assert_error_has("'bn.mean' is new");
     close_link();
 }
@@ -271,10 +359,11 @@ TEST(each_turn_takes_its_answers_and_no_others)
         {TRAINER_EVALUATE, {TRAINER_EVALUATED}},
         {TRAINER_SAVE, {TRAINER_SAVED}},
         {TRAINER_RESTORE, {TRAINER_RESTORED}},
+        {TRAINER_STORE, {TRAINER_STORED}},
     };
 
     for (size_t i = 0; i < N_OF(turns); i++)
-        for (uint32_t kind = TRAINER_OPEN; kind <= TRAINER_FAILED; kind++) {
+        for (uint32_t kind = TRAINER_OPEN; kind <= TRAINER_STORED; kind++) {
             const struct trainer_record turn = {.kind = turns[i].turn, .step = 7};
             struct trainer_record answer;
             bool is_one = false;
@@ -344,9 +433,8 @@ TEST(malformed_records_are_refused)
 {
     struct trainer_record no_end = empty_tensor,
                           late = {.kind = TRAINER_OPEN, .n = 1, .version = TRAINER_VERSION};
-    struct model_tensor *t;
+    struct trainer_tensors t;
     struct err e;
-    size_t n;
 
     memset(no_end.u.of.text, 'a', sizeof no_end.u.of.text);
     late.sequence = 1;
@@ -377,8 +465,8 @@ TEST(malformed_records_are_refused)
         for (size_t i = 0; i < N_OF(cases); i++) {
             open_link();
             send_bytes(&cases[i].r, cases[i].size, -1);
-            assert_refused(take(&t, &n, &e), &e, cases[i].why);
-            assert_null(t);
+            assert_refused(take(&t, &e), &e, cases[i].why);
+            assert_null(t.all);
             close_link();
         }
     }
@@ -407,7 +495,7 @@ TEST(malformed_records_are_refused)
             send_one((struct trainer_record){.kind = TRAINER_OPEN, .n = 2});
             send_tensor("b", 0, 0, 0, false);
             send_one(cases[i].r);
-            assert_refused(take(&t, &n, &e), &e, cases[i].why);
+            assert_refused(take(&t, &e), &e, cases[i].why);
             close_link();
         }
     }
@@ -544,6 +632,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_programs_tensors_are_taken_in_their_order),
         cmocka_unit_test(a_layout_that_is_not_the_jobs_is_refused_with_the_difference),
+        cmocka_unit_test(frozen_tensors_are_apart_and_have_checksums),
+        cmocka_unit_test(frozen_tensors_that_are_not_the_jobs_are_refused_with_the_difference),
         cmocka_unit_test(a_program_that_is_accepted_gets_the_memory_and_becomes_ready),
         cmocka_unit_test(each_turn_takes_its_answers_and_no_others),
         cmocka_unit_test(metrics_and_shards_are_served_before_an_answer),
