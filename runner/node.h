@@ -49,6 +49,7 @@ struct node_training {
     int (*admit)(struct node *n, struct err *e); /* its tensors are the job's, and it stands before a step */
 
     int (*run)(struct node *n, struct err *e);
+    int (*store)(struct node *n, struct err *e); /* WORKER_STORES */
     /* *state (*size): what the program has saved, for a checkpoint; the caller frees it. NULL: nothing. */
     int (*save)(struct node *n, void **state, size_t *size, struct err *e);
     void (*stop)(struct node *n, const struct err *why); /* the node has failed: tells the program */

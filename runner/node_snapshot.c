@@ -56,6 +56,8 @@ static int write_now(struct node *n, struct err *e)
 {
     char name[NAME_MAX + 1];
 
+    if (n->program && n->training->store(n, e) < 0)
+        return e->code;
     if (n->job.node < 0 ? copy_server_model(n, e) < 0 : (node_take_model(n), false))
         return e->code;
     if (file_temporary(name, sizeof name, SNAPSHOT_NAME, e) < 0 || node_write_model(n, name, NAN, e) < 0)

@@ -65,6 +65,14 @@ static int update_work(void *owner, const struct worker_request *request, struct
     return t->work->update(t->owner, request, e);
 }
 
+static int store_params(void *owner, const struct worker_request *request, struct err *e)
+{
+    const struct training *t = owner;
+
+    (void)request;
+    return t->n->training->store(t->n, e);
+}
+
 static int evaluate_model(void *owner, const struct worker_request *request, struct err *e)
 {
     const struct training *t = owner;
@@ -155,11 +163,10 @@ static void report_stop(const struct node *n)
 
 int node_train_by(struct node *n, const struct node_work *work, void *owner, struct err *e)
 {
-    node_does *const doing[N_WORKER_WANTS] = {[WORKER_COMPUTES] = compute_work,
-                                              [WORKER_UPDATES] = update_work,
-                                              [WORKER_WAITS] = wait_for_go,
-                                              [WORKER_EVALUATES] = evaluate_model,
-                                              [WORKER_RECORDS] = record_step};
+    node_does *const doing[N_WORKER_WANTS] = {
+        [WORKER_COMPUTES] = compute_work,    [WORKER_UPDATES] = update_work,
+        [WORKER_STORES] = store_params,      [WORKER_WAITS] = wait_for_go,
+        [WORKER_EVALUATES] = evaluate_model, [WORKER_RECORDS] = record_step};
     struct training t = {.n = n, .watch = exchange_watch(n->exchange), .work = work, .owner = owner};
 
     if (node_live(n, doing, &t, e) < 0)

@@ -36,6 +36,7 @@ struct client_pool_config { /* pointers are borrowed while the pool is used */
 struct client_call {
     int node, block;
     uint64_t step;
+    double lr_factor;    /* of the rule, on the rate of a function that updates */
     const float *params; /* (n_params), not to change until the call is taken */
 };
 

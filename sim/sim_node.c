@@ -204,8 +204,11 @@ static bool has_to_compute(const struct sim_node *n)
 
 static struct trainer_batch batch_of(const struct sim_node *n)
 {
-    return (struct trainer_batch){
-        .node = n->node, .i = n->request.i, .block = n->request.block, .step = n->step.n_done};
+    return (struct trainer_batch){.node = n->node,
+                                  .i = n->request.i,
+                                  .block = n->request.block,
+                                  .step = n->step.n_done,
+                                  .lr_factor = n->request.lr_factor};
 }
 
 static int compute_gradient(struct sim *s, struct sim_node *n, struct err *e)

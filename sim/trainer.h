@@ -23,6 +23,7 @@ struct trainer_batch { /* of one block in one step of the job, counted from 0 */
     int i;             /* its number among the blocks of that worker, from 0 */
     int block;
     uint64_t step;
+    double lr_factor; /* of the rule, for a trainer that updates */
 };
 
 struct trainer_metric {

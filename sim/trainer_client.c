@@ -37,7 +37,8 @@ static void client_begin(struct trainer *t, float *params)
 
 static struct client_call call_of(const struct trainer_batch *b, const float *params)
 {
-    return (struct client_call){.node = b->node, .block = b->block, .step = b->step, .params = params};
+    return (struct client_call){
+        .node = b->node, .block = b->block, .step = b->step, .lr_factor = b->lr_factor, .params = params};
 }
 
 static int client_start(struct trainer *t, const struct trainer_batch *b, const float *params, struct err *e)
@@ -86,7 +87,7 @@ static int client_train(struct trainer *t, const struct trainer_batch *b, float 
                            "round out: it returns the parameters that it got, and 0 samples.");
     }
     *result = (struct step_result){.n = a.n, .loss = a.loss, .accuracy = a.accuracy};
-    *lr = a.lr;
+    *lr = a.lr * b->lr_factor;
     return 0;
 }
 
@@ -149,7 +150,7 @@ static int by_size(const void *a, const void *b)
 static int client_measure(struct trainer *t, double *step_s, double *eval_s, struct err *e)
 {
     struct client_trainer *c = (struct client_trainer *)t;
-    const struct client_call call = {.params = c->initial};
+    const struct client_call call = {.lr_factor = 1, .params = c->initial};
     struct client_answer ignored;
     double seconds[MEASURED], begun;
 

@@ -331,11 +331,6 @@ int step_release(struct step *s, struct err *e)
     s->grad_norm = RECORD_MISSING;
     if (!is_updated(s))
         return 0;
-    if (exchange_lr_factor(x) != 1) {
-        err_set(e, ERR_CODEC, "codec %s changes the learning rate, and a training program sets its own",
-                s->cfg.set->codec);
-        return err_hint(e, "Use a codec that leaves lr_factor at 1.");
-    }
     if (!exchange_reads_gradient(x))
         return 0;
     s->grad_norm = gradient_norm(grads, n_trained);

@@ -108,7 +108,7 @@ int step_exchange(struct step *s, struct err *e); /* as exchange_on_grad */
  * sent such values, or sums overflow float. If steps may be skipped, the update is left out instead: under a
  * rule that exchanges gradients all nodes have the same values, and decide the same. */
 int step_update(struct step *s, struct err *e);
-/* ERR_NUMERIC: as step_update. ERR_CODEC: the rule sets a factor on the learning rate. */
+/* ERR_NUMERIC: as step_update. */
 int step_release(struct step *s, struct err *e);
 /* `lr`: the learning rate of the program's update. Counts the step as done. ERR_TRAINER: it is no number. */
 int step_updated(struct step *s, double lr, struct err *e);

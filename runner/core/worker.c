@@ -127,6 +127,9 @@ static int in_blocks(struct worker *w, struct worker_request *request, struct er
             return WORKER_ABSTAINS;
         }
     }
+    request->stores = exchange_reads_params(w->cfg.exchange);
+    request->lr_factor = exchange_lr_factor(w->cfg.exchange);
+    w->is_behind = w->cfg.step->cfg.updates_outside && !request->stores;
     request->row = w->row;
     request->i = w->at_block;
     request->block = w->cfg.blocks[w->at_block];
@@ -161,6 +164,7 @@ static int ask_update(struct worker *w, struct worker_request *request, struct e
 
     if (step_release(w->cfg.step, e) < 0)
         return e->code;
+    request->lr_factor = exchange_lr_factor(x);
     request->gradient = exchange_reads_gradient(x) ? exchange_gradient(x) : NULL;
     w->state = at_updated;
     return WORKER_UPDATES;
@@ -259,12 +263,20 @@ static int at_epoch_eval(struct worker *w, struct worker_request *request, struc
     return w->at == AT_JOB_END ? go_to(w, at_close) : ask_evaluation(w, AT_EPOCH_END);
 }
 
+static int ask_store(struct worker *w)
+{
+    w->is_behind = false;
+    return WORKER_STORES;
+}
+
 /* A decision of the job's nodes may have come after the last step's exchange. */
 static int at_close(struct worker *w, struct worker_request *request, struct err *e)
 {
     struct exchange *x = w->cfg.exchange;
 
     (void)request;
+    if (w->is_behind && stop_vote_must_close(x))
+        return ask_store(w);
     w->has_ended = true;
     w->is_unevaluated = w->evaluated != w->cfg.step->n_done || stop_vote_close_changes(x) ||
                         barrier_is_used(x);
@@ -430,11 +442,21 @@ void worker_open(struct worker *w, const struct worker_config *cfg)
 
 int worker_next(struct worker *w, struct worker_request *request, struct err *e)
 {
+    int wants = w->held;
+
+    *request = (struct worker_request){.epoch = w->epoch};
+    if (wants) {
+        w->held = 0;
+        return wants;
+    }
     if (w->saves)
         phase_enter(watch_of(w), w->resumed);
     w->saves = false;
-    *request = (struct worker_request){.epoch = w->epoch};
-    return w->state(w, request, e);
+    wants = w->state(w, request, e);
+    if (!w->is_behind || (wants != WORKER_EVALUATES && wants != WORKER_SAVES))
+        return wants;
+    w->held = wants;
+    return ask_store(w);
 }
 
 bool worker_waits(const struct worker *w)

@@ -56,6 +56,9 @@
  *                    after the last worker has left                  WORKER_IS_DONE
  *   after_event      rows of comm.csv                                WORKER_RECORDS    at_rounds
  *
+ * Where a program updates, params may be older than its tensors after a step for which `stores` was not set. Then
+ * WORKER_STORES comes before WORKER_EVALUATES, WORKER_SAVES, and the last exchange in at_close.
+ *
  * The machine switches the phases of the exchange's stopwatch: what a request asks for is timed as the phase
  * of its state, and from WORKER_WAITS until the wait ends as PHASE_WAIT. */
 #ifndef PSGD_WORKER_H
@@ -79,6 +82,7 @@ enum worker_wants {
     WORKER_COMPUTES,
     WORKER_ABSTAINS,  /* nothing: this step has no gradient of this worker */
     WORKER_UPDATES,   /* the program's optimizer updates params: then call worker_updated */
+    WORKER_STORES,    /* a program's own tensors are to be in params */
     WORKER_WAITS,     /* events of the mesh, until worker_waits is false; a server: one */
     WORKER_EVALUATES, /* the model on the test set: then call worker_evaluated */
     WORKER_RECORDS,   /* the row of train.csv, if there is one, and rows of comm.csv for a closed round */
@@ -94,6 +98,8 @@ struct worker_request {
     size_t row;      /* WORKER_COMPUTES: of the mini-batch in its epoch, from 0 */
     int block, i;    /* WORKER_COMPUTES: the block's number; it is the worker's i-th block */
     bool takes_part; /* WORKER_COMPUTES: otherwise nothing of a program's step is used */
+    bool stores;     /* WORKER_COMPUTES: a program's tensors are to be in params after the step */
+    float lr_factor; /* WORKER_COMPUTES, WORKER_UPDATES: the rule's, on the learning rate of the update */
     /* WORKER_UPDATES: (n_params) the gradient to update by: that of worker_reported, perhaps changed, or a
      * vector of the exchange, valid until worker_updated. NULL: the program's own, which the rule does not
      * read. */
@@ -132,6 +138,8 @@ struct worker {
     bool is_unevaluated;   /* the final model may differ from the one evaluated last */
     bool has_ended;
     int next_saved; /* server: the first epoch with rounds that may still be open */
+    bool is_behind; /* params are older than the program's tensors */
+    int held;       /* the request that follows WORKER_STORES; 0: none */
 };
 
 void worker_open(struct worker *w, const struct worker_config *cfg);

@@ -51,6 +51,18 @@ bool exchange_reads_gradient(const struct exchange *x)
     return events ? events->on_grad || events->on_block : exchange_gives_gradient(x);
 }
 
+bool exchange_reads_params(const struct exchange *x)
+{
+    const struct codec_combine *r = x->cfg.plugin->combine;
+    uint64_t step = x->channels[0].run.step + 1;
+
+    if (!r || !x->cfg.is_sync || r->on_gradient)
+        return true;
+    if (r->when == CODEC_EACH_STEP)
+        return r->contribute || r->apply;
+    return step % x->cfg.local_steps == 0 || step == x->cfg.n_steps;
+}
+
 uint64_t exchange_every(const struct exchange *x)
 {
     return exchange_has_local_steps(x) ? x->cfg.local_steps : 1;

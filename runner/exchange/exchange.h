@@ -154,6 +154,9 @@ bool exchange_is_collecting(const struct exchange *x);
 /* For a worker whose params a program updates. Does the rule read or replace gradients? Otherwise its steps
  * need not pass them. */
 bool exchange_reads_gradient(const struct exchange *x);
+/* Does the rule read params between now and the end of the coming step? Not, if it is synchronous, between
+ * two exchanges of parameters, and never, if it only combines gradients. */
+bool exchange_reads_params(const struct exchange *x);
 /* The steps from one exchange to the next; 1: an exchange in each step. */
 uint64_t exchange_every(const struct exchange *x);
 /* May params have changed, other than by updates, since the last call? Asynchronous rules, and rules with

@@ -35,7 +35,8 @@ struct training_program {
     bool has_moved;   /* params are others than in its last turn, for another reason than an exchange */
     bool is_finished; /* it has no more data */
     bool has_updated; /* in the present step */
-    double lr;        /* of its last update */
+    double lr_factor; /* that it has been told */
+    double lr;        /* its own of its last update */
     double turn_at;   /* clock_now when it got its present turn */
 };
 
@@ -300,10 +301,21 @@ static int admit_program(struct node *n, struct err *e)
 static int give_turn(struct training_program *p, enum trainer_kind kind, uint32_t flags,
                      struct trainer_record *answer, struct err *e)
 {
-    const struct trainer_record turn = {.kind = kind, .step = p->n->step.n_done, .flags = flags};
+    const struct trainer_record turn = {
+        .kind = kind, .step = p->n->step.n_done, .lr = p->lr_factor, .flags = flags};
 
     p->turn_at = clock_now();
     return trainer_link_turn(&p->link, &turn, -1, answer, INFINITY, e) < 0 ? explain_failure(p, e) : 0;
+}
+
+/* The codec sets the factor: any value, at any time. */
+static int take_lr_factor(struct training_program *p, const struct worker_request *request, struct err *e)
+{
+    p->lr_factor = request->lr_factor;
+    if (isfinite(p->lr_factor))
+        return 0;
+    return err_set(e, ERR_CODEC, "codec %s sets the factor on the learning rate to %g", p->n->set.codec,
+                   err_number(p->lr_factor));
 }
 
 /* Since the program's last turn. */
@@ -330,11 +342,13 @@ static int compute_step(void *owner, const struct worker_request *request, struc
     struct node *n = p->n;
     bool is_read = exchange_reads_gradient(n->exchange);
     uint32_t part = request->takes_part && !p->is_finished ? TRAINER_TAKES_PART : 0;
+    uint32_t stores = request->stores ? TRAINER_READS : 0;
     struct step_result result = {.loss = NAN, .accuracy = NAN};
     float *grads = net_grads(n->net);
     struct trainer_record a;
 
-    if (node_catch_up(n, e) < 0 || give_turn(p, TRAINER_GO, part | moved_flag(p), &a, e) < 0)
+    if (node_catch_up(n, e) < 0 || take_lr_factor(p, request, e) < 0 ||
+        give_turn(p, TRAINER_GO, part | stores | moved_flag(p), &a, e) < 0)
         return e->code;
     if (check_accuracy(n, a.accuracy, e) < 0)
         return e->code;
@@ -362,12 +376,20 @@ static int update_step(void *owner, const struct worker_request *request, struct
     struct trainer_record a;
 
     if (p->has_updated)
-        return worker_updated(&n->worker, p->lr, e);
+        return worker_updated(&n->worker, p->lr * p->lr_factor, e);
     if (request->gradient)
         vector_copy(p->combined, request->gradient, net_n_params(n->net));
-    if (give_turn(p, TRAINER_UPDATE, combined | moved_flag(p), &a, e) < 0)
+    if (take_lr_factor(p, request, e) < 0 ||
+        give_turn(p, TRAINER_UPDATE, combined | moved_flag(p), &a, e) < 0)
         return e->code;
-    return worker_updated(&n->worker, p->lr, e);
+    return worker_updated(&n->worker, p->lr * p->lr_factor, e);
+}
+
+static int store_params(struct node *n, struct err *e)
+{
+    struct trainer_record a;
+
+    return give_turn(n->program, TRAINER_STORE, 0, &a, e);
 }
 
 static int evaluate_program(void *owner, double *loss, double *accuracy, struct err *e)
@@ -447,6 +469,7 @@ static void clear_program(struct node *n)
 const struct node_training node_trainer = {.open = start_program,
                                            .admit = admit_program,
                                            .run = run_program,
+                                           .store = store_params,
                                            .save = save_program,
                                            .stop = stop_failed,
                                            .end = end_program,

@@ -3,6 +3,7 @@
  *
  *   WORKER_COMPUTES    GO; the answer is GRADIENT, or, where the rule reads no gradients, UPDATED
  *   WORKER_UPDATES     UPDATE by the exchanged gradient, unless it has answered UPDATED already
+ *   WORKER_STORES      STORE
  *   WORKER_EVALUATES   EVALUATE
  *   WORKER_SAVES       SAVE, into a file whose bytes become part of the checkpoint
  *

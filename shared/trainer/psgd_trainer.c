@@ -61,6 +61,8 @@ struct psgd {
     float *params, *grads, *combined;    /* (n_params), views into the memory; alone: combined is NULL */
     bool has_values, has_sent_values;
     uint64_t n_batches;
+    double lr_factor;            /* of the present step */
+    bool knows_factor;           /* psgd_lr_factor was called in it */
     double accuracy;             /* of the present step; NAN: none */
     struct trainer_record given; /* GRADIENT of the present step, and then UPDATED */
     bool is_finished;            /* the program has no more data */
@@ -575,6 +577,7 @@ int psgd_open(struct psgd **out, const struct psgd_tensor *tensors, int n)
     p->process = getpid();
     p->socket = p->state_fd = -1;
     p->accuracy = NAN;
+    p->lr_factor = 1;
     if ((is_alone || take_socket(p, text) == 0) && measure_layout(p, tensors, n) == 0 &&
         (is_alone ? open_alone(p) : open_in_job(p, tensors, n)) == 0) {
         *out = p;
@@ -694,6 +697,14 @@ static int take_state_file(struct psgd *p, struct incoming *in)
     return 0;
 }
 
+static int take_lr_factor(struct psgd *p, const struct trainer_record *r)
+{
+    p->lr_factor = r->lr;
+    p->knows_factor = false;
+    return isfinite(r->lr) ? 0
+                           : fail_with(p, "psgd has sent a factor on the learning rate that is no number");
+}
+
 /* Returns what the program does next; PSGD_STOP: nothing, the library has answered. */
 static int take_turn(struct psgd *p, struct incoming *in)
 {
@@ -708,6 +719,8 @@ static int take_turn(struct psgd *p, struct incoming *in)
     const struct trainer_record *r = &in->record;
     size_t i = 0;
 
+    if (r->kind == TRAINER_STORE) /* params are the program's own vector */
+        return send_kind(p, TRAINER_STORED);
     while (i < sizeof turns / sizeof turns[0] && turns[i].kind != r->kind)
         i++;
     if (i == sizeof turns / sizeof turns[0])
@@ -726,6 +739,8 @@ static int take_turn(struct psgd *p, struct incoming *in)
         p->plan.takes_part = r->flags & TRAINER_TAKES_PART;
         if (p->is_finished)
             return send_kind(p, TRAINER_FINISHED);
+        if (take_lr_factor(p, r) < 0)
+            return -1;
     }
     p->turn = turns[i].turn;
     return turns[i].what;
@@ -789,7 +804,7 @@ static const float *exchange_gradient(struct psgd *p)
         report_end(p);
     else if (rc > PSGD_STOP && in.record.kind != TRAINER_UPDATE)
         rc = refuse_record(p, &in, "the gradient of the update");
-    if (rc <= PSGD_STOP)
+    if (rc <= PSGD_STOP || take_lr_factor(p, &in.record) < 0)
         return NULL;
     p->plan.has_changed = in.record.flags & TRAINER_HAS_CHANGED;
     return in.record.flags & TRAINER_COMBINED ? p->combined : p->grads;
@@ -808,8 +823,19 @@ const float *psgd_gradient(struct psgd *p, double loss, size_t samples, double l
     return by;
 }
 
+double psgd_lr_factor(struct psgd *p)
+{
+    p->knows_factor = true;
+    return p->lr_factor;
+}
+
 static int end_step(struct psgd *p)
 {
+    if (p->lr_factor != 1 && !p->knows_factor)
+        return fail_with(p,
+                         "the job's rule changes the learning rate, here to %g times the program's: multiply "
+                         "the rate of each update by psgd_lr_factor()",
+                         p->lr_factor);
     p->given.kind = TRAINER_UPDATED;
     if (send_record(p, &p->given) < 0)
         return -1;

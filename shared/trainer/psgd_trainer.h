@@ -129,7 +129,11 @@ int psgd_state_fd(const struct psgd *p);
  * becomes its value before the step minus this. NULL: an error, or the job has ended. */
 const float *psgd_gradient(struct psgd *p, double loss, size_t samples, double lr);
 void psgd_accuracy(struct psgd *p, double accuracy); /* before psgd_gradient: of the step's samples */
-int psgd_stepped(struct psgd *p);                    /* after the update */
+/* By which a rule wants the rate of this step's update multiplied: 1, except where a codec of the user's sets
+ * lr_factor. Ask after psgd_gradient, or before the update that psgd_stepped_by reports; a step whose factor
+ * is not 1 fails if the program has not asked. The `lr` that it gives is its own, without the factor. */
+double psgd_lr_factor(struct psgd *p);
+int psgd_stepped(struct psgd *p); /* after the update */
 /* In place of both calls, for programs whose library computes gradient and update in one: only if the plan
  * does not take gradients. */
 int psgd_stepped_by(struct psgd *p, double loss, size_t samples, double lr);

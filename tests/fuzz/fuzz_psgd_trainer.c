@@ -28,7 +28,7 @@ enum { IS_WRONG = 128 }; /* in the byte of the kind: version and sequence are le
 
 static const uint8_t kinds[] = {TRAINER_ACCEPTED, TRAINER_REFUSED,  TRAINER_SHARDED, TRAINER_GO,
                                 TRAINER_UPDATE,   TRAINER_EVALUATE, TRAINER_SAVE,    TRAINER_RESTORE,
-                                TRAINER_STOP,     TRAINER_OPEN,     TRAINER_STOP + 1};
+                                TRAINER_STOP,     TRAINER_OPEN,     TRAINER_STORE,   TRAINER_STORE + 1};
 
 static int make_file(const void *bytes, size_t n, int seals)
 {
@@ -57,7 +57,7 @@ static int choose_fd(uint8_t choice, int socket)
 static void send_records(int socket, const uint8_t *data, size_t size)
 {
     for (uint64_t k = 0; size >= 2 && k < RECORDS_MAX; k++) {
-        struct trainer_record r = {.version = TRAINER_VERSION, .sequence = k, .n = 2};
+        struct trainer_record r = {.version = TRAINER_VERSION, .sequence = k, .n = 2, .lr = 1};
         int fd = choose_fd(data[1] % 16, socket);
 
         r.kind = kinds[data[0] % IS_WRONG % sizeof kinds];
@@ -109,6 +109,8 @@ static void take_step(struct psgd *p)
     for (size_t i = 0; i < N_PARAMS; i++)
         g[i] = w[i] + 1;
     by = psgd_gradient(p, 1, 8, 0.1);
+    if (!isfinite(psgd_lr_factor(p)))
+        abort();
     for (size_t i = 0; by && i < N_PARAMS; i++)
         w[i] -= by[i];
     psgd_stepped(p);

@@ -1,6 +1,7 @@
 /* A training loop of one's own around runner/core/worker.h, of the shape that another program's has: nodes
  * that are drawn to points w* of their own, by the gradient w - w*. In some tests the loop also updates, as a
- * user's program does: set.trainer. */
+ * user's program does (set.trainer), and where it need not store its tensors, params are NAN: nothing may read
+ * them. */
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -23,6 +24,8 @@ struct own_node {
     size_t n_samples;
     uint64_t n_own;            /* steps that it has data for */
     const float *updated_by;   /* of the last WORKER_UPDATES */
+    float own[N];              /* w, while params are NAN */
+    bool stores, is_hidden;    /* of the present step; params are NAN */
     struct record_train train; /* the last row */
     bool is_done;
     char trace[TRACE]; /* its calls, a letter each */
@@ -51,6 +54,29 @@ static int update_on_server(void *owner, size_t from, size_t n, uint64_t step, f
     return step_apply(&node->step, from, n, node->grads + from, step, factor, norm, e);
 }
 
+static void hide_params(struct own_node *n)
+{
+    memcpy(n->own, n->w, sizeof n->own);
+    for (size_t i = 0; i < N; i++)
+        n->w[i] = NAN;
+    n->is_hidden = true;
+}
+
+static int ignore_value(void *owner, const struct codec *c, const char *name, double value, struct err *e)
+{
+    (void)owner, (void)c, (void)name, (void)value, (void)e;
+    return 0;
+}
+
+static void show_params(struct own_node *n)
+{
+    for (size_t i = 0; n->is_hidden && i < N; i++)
+        assert_true(isnan(n->w[i])); /* nobody has changed them */
+    if (n->is_hidden)
+        memcpy(n->w, n->own, sizeof n->w);
+    n->is_hidden = false;
+}
+
 static int compute(struct own_node *n, struct err *e)
 {
     const struct net_score score = {.loss = distance_of(n), .n = 1};
@@ -74,13 +100,15 @@ static int update(struct own_node *n, const struct worker_request *request, stru
     if (request->gradient || n->n_samples > 0)
         optimizer_step(n->optimizer, n->w, request->gradient ? request->gradient : n->grads, (float)n->rate,
                        1);
-    return worker_updated(&n->worker, n->rate, e);
+    if (!n->stores)
+        hide_params(n);
+    return worker_updated(&n->worker, n->rate * (double)request->lr_factor, e);
 }
 
 /* One turn; false: it waits for another node. */
 static bool take_turn(struct own_node *n)
 {
-    static const char letters[] = ".COU.ERSD";
+    static const char letters[] = ".COUP.ERSD";
     struct worker_request request;
     struct mesh_event ev;
     struct err e = {0};
@@ -102,6 +130,9 @@ static bool take_turn(struct own_node *n)
         } while (ev.kind != MESH_NOTHING);
     if (letters[wants] != '.' && strlen(n->trace) < TRACE - 1)
         n->trace[strlen(n->trace)] = letters[wants];
+    if (wants == WORKER_COMPUTES || wants == WORKER_STORES)
+        show_params(n);
+    n->stores = wants == WORKER_COMPUTES ? request.stores : n->stores;
     if (wants == WORKER_COMPUTES)
         assert_ok(compute(n, &e));
     else if (wants == WORKER_UPDATES)
@@ -151,6 +182,7 @@ static void open_node(struct own_job *j, int slot, const char *codec)
     cfg.layers = &j->layer;
     cfg.n_layers = 1;
     cfg.update = update_on_server;
+    cfg.record = ignore_value;
     cfg.owner = n;
     assert_ok(exchange_new(&n->x, &cfg, &e));
     assert_ok(step_open(&n->step,
@@ -518,16 +550,74 @@ TEST(a_job_ends_with_the_first_exchange_to_which_no_worker_has_samples)
     }
 }
 
-/* U: updates. */
+/* U: updates, P: its params. */
 TEST(a_loop_that_updates_is_asked_once_in_each_step)
 {
     struct settings set = updating((struct settings){.local_steps = 3, .checkpoint_every = 1});
 
     set.epochs = set.steps_per_epoch = 2;
-    assert_asks("fedavg", &set, 0, "CURCURESCURCUSRERD");
+    assert_asks("fedavg", &set, 0, "CURCURPESCURCUSRERD");
     set.participate = 0.5;
     set.server_count = 1;
-    assert_asks("fedavg", &set, 0, "CURCURESCURCUSRERD");
+    assert_asks("fedavg", &set, 0, "CURCURPESCURCUSRERD");
+}
+
+TEST(params_are_stored_where_the_rule_reads_them)
+{
+    static const struct {
+        const char *codec, *asks;
+        struct settings set;
+    } cases[] = {
+        {"allreduce", "CURCURCURCURPERD", {0}},
+        {"allreduce", "CURCURCURCURPERD", {.overlap = OVERLAP_ONE}},
+        {"plain", "CURCURPECURCURPERD", {.path = COMBINE_PATH_GATHER, .eval_every = 2}},
+        {"signsgd", "CURCURCURCURERD", {0}},
+        {"laq", "CURCURCURCURERD", {0}},
+        {"gossip", "CURCURCURCURERD", {0}},
+        {"fedavg", "CURCURPECURCURERD", {.local_steps = 3, .eval_every = 2}},
+        {"fedavg", "CURCURCURPECURERD", {.local_steps = 4, .eval_every = 3}},
+        {"fedprox", "CURCURECURCURERD", {.local_steps = 3, .eval_every = 2}},
+    };
+
+    for (size_t k = 0; k < N_OF(cases); k++) {
+        struct settings set = updating(cases[k].set);
+
+        set.epochs = 1;
+        set.steps_per_epoch = 4;
+        assert_asks(cases[k].codec, &set, 0, cases[k].asks);
+    }
+}
+
+/* All end after step 6, in a round of seven local steps, which then has its exchange early. */
+TEST(a_decision_in_the_middle_of_a_round_has_the_params_for_the_last_exchange)
+{
+    struct settings set = updating((struct settings){.local_steps = 7, .eval_every = 2, .patience = 1});
+    struct own_job j;
+
+    set.learn_rate = 2.5;
+    run_job(&j, "fedavg", &set);
+    assert_int_equal(step_stop(&j.nodes[0].step).reason, STOP_PATIENCE);
+    assert_int_equal(j.nodes[0].step.n_done, 6);
+    for (int w = 0; w < WORKERS; w++)
+        assert_true(isfinite(j.nodes[w].w[0]) && j.nodes[w].w[0] == j.nodes[0].w[0]);
+    close_job(&j);
+}
+
+/* A quarter of the rate from the fourth step on. */
+TEST(a_loop_that_updates_gets_the_rules_factor_on_its_rate)
+{
+    struct settings set = updating((struct settings){0});
+    struct own_job j;
+
+    set.epochs = 1;
+    set.steps_per_epoch = 3;
+    run_job(&j, "tests/control", &set);
+    assert_true(j.nodes[0].train.lr == 0.2);
+    close_job(&j);
+    set.steps_per_epoch = 5;
+    run_job(&j, "tests/control", &set);
+    assert_true(j.nodes[0].train.lr == 0.05);
+    close_job(&j);
 }
 
 TEST(the_row_of_a_step_has_what_the_loop_reports)
@@ -584,6 +674,9 @@ int main(void)
         cmocka_unit_test(a_job_of_workers_without_samples_changes_nothing),
         cmocka_unit_test(a_job_ends_with_the_first_exchange_to_which_no_worker_has_samples),
         cmocka_unit_test(a_loop_that_updates_is_asked_once_in_each_step),
+        cmocka_unit_test(params_are_stored_where_the_rule_reads_them),
+        cmocka_unit_test(a_decision_in_the_middle_of_a_round_has_the_params_for_the_last_exchange),
+        cmocka_unit_test(a_loop_that_updates_gets_the_rules_factor_on_its_rate),
         cmocka_unit_test(the_row_of_a_step_has_what_the_loop_reports),
         cmocka_unit_test(rules_that_update_on_servers_are_refused_where_a_program_updates),
     };

@@ -95,7 +95,7 @@ static void put_with(struct trainer_record r, int fd)
 
 static void put(enum trainer_kind kind, uint64_t step, uint32_t flags)
 {
-    put_with((struct trainer_record){.kind = kind, .step = step, .flags = flags}, -1);
+    put_with((struct trainer_record){.kind = kind, .step = step, .lr = 1, .flags = flags}, -1);
 }
 
 static void put_text(enum trainer_kind kind, const char *text, uint32_t flags)
@@ -320,6 +320,66 @@ TEST(a_rule_for_parameters_needs_no_answer_within_a_step)
     assert_int_equal(psgd_next(p), PSGD_GO);
     assert_int_equal(psgd_stepped_by(p, 0.25, 32, 0.2), 0);
     assert_true(isnan(take(TRAINER_UPDATED).accuracy)); /* not that of an earlier step */
+}
+
+static void put_factor(enum trainer_kind kind, uint64_t step, double factor)
+{
+    put_with((struct trainer_record){.kind = kind, .step = step, .lr = factor, .flags = TRAINER_TAKES_PART},
+             -1);
+}
+
+TEST(the_rules_factor_on_the_learning_rate_is_that_of_the_last_record)
+{
+    open_in_turn(TRAINER_GO, TRAINER_TAKES_GRADIENTS);
+    assert_true(psgd_lr_factor(p) == 1);
+    put_factor(TRAINER_UPDATE, 0, 0.5);
+    assert_non_null(psgd_gradient(p, 1, 8, 0.1));
+    assert_true(psgd_lr_factor(p) == 0.5);
+    assert_int_equal(psgd_stepped(p), 0);
+    take(TRAINER_GRADIENT);
+    assert_true(take(TRAINER_UPDATED).lr == 0.1); /* without it: psgd knows it */
+    assert_int_equal(end(NULL), 0);
+
+    assert_int_equal(begin(NULL), 0);
+    open_accepted(0);
+    put_factor(TRAINER_GO, 0, 0.25);
+    assert_int_equal(psgd_next(p), PSGD_GO);
+    assert_true(psgd_lr_factor(p) == 0.25);
+    assert_int_equal(psgd_stepped_by(p, 1, 8, 0.1), 0);
+    put_factor(TRAINER_GO, 1, 1);
+    assert_int_equal(psgd_next(p), PSGD_GO);
+    assert_int_equal(psgd_stepped_by(p, 1, 8, 0.1), 0); /* who does not ask misses nothing */
+}
+
+TEST(a_program_that_does_not_ask_for_a_factor_fails)
+{
+    open_in_turn(TRAINER_GO, TRAINER_TAKES_GRADIENTS);
+    assert_true(psgd_lr_factor(p) == 1);
+    put_factor(TRAINER_UPDATE, 0, 0.5);
+    assert_non_null(psgd_gradient(p, 1, 8, 0.1));
+    assert_int_equal(psgd_stepped(p), -1);
+    assert_said("here to 0.5 times the program's: multiply the rate of each update by psgd_lr_factor()");
+    take(TRAINER_GRADIENT);
+    take_failure("the job's rule changes the learning rate");
+}
+
+TEST(a_factor_that_is_no_number_is_refused)
+{
+    open_accepted(0);
+    put_factor(TRAINER_GO, 0, NAN);
+    assert_int_equal(psgd_next(p), -1);
+    assert_said("a factor on the learning rate that is no number");
+}
+
+TEST(params_are_where_psgd_reads_them)
+{
+    open_in_turn(TRAINER_GO, 0);
+    assert_int_equal(psgd_stepped_by(p, 1, 8, 0.1), 0);
+    take(TRAINER_UPDATED);
+    put(TRAINER_STORE, 0, 0);
+    put(TRAINER_GO, 1, TRAINER_TAKES_PART);
+    assert_int_equal(psgd_next(p), PSGD_GO);
+    take(TRAINER_STORED);
 }
 
 TEST(a_rule_that_takes_gradients_needs_each_of_them)
@@ -741,7 +801,7 @@ TEST(a_record_that_does_not_belong_to_a_wait_is_refused)
                                      TRAINER_EVALUATE,
                                      TRAINER_SAVE,
                                      TRAINER_RESTORE,
-                                     TRAINER_STOP + 1,
+                                     TRAINER_STORE + 1,
                                      UINT32_MAX};
     static const uint32_t right[][4] = {{TRAINER_ACCEPTED},
                                         {TRAINER_SHARDED},
@@ -1147,6 +1207,10 @@ int main(void)
         ON_A_SOCKET(the_tensors_are_announced_and_the_plan_is_the_jobs),
         ON_A_SOCKET(three_steps_update_by_the_gradient_that_psgd_gives),
         ON_A_SOCKET(a_rule_for_parameters_needs_no_answer_within_a_step),
+        ON_A_SOCKET(the_rules_factor_on_the_learning_rate_is_that_of_the_last_record),
+        ON_A_SOCKET(a_program_that_does_not_ask_for_a_factor_fails),
+        ON_A_SOCKET(a_factor_that_is_no_number_is_refused),
+        ON_A_SOCKET(params_are_where_psgd_reads_them),
         ON_A_SOCKET(a_rule_that_takes_gradients_needs_each_of_them),
         ON_A_SOCKET(an_evaluation_is_made_or_left_out),
         ON_A_SOCKET(the_programs_state_is_written_and_read_by_descriptors),
