@@ -292,7 +292,7 @@ static int take_values(struct talk *t, struct err *e)
     a.seed = set->seed;
     a.n_steps = (uint64_t)set->max_steps;
     a.every = (uint64_t)(set->local_steps > 0 ? set->local_steps : 1);
-    rc = trainer_link_accept(&t->link, &a, TRAINER_DESCRIBES, fd, t->until, e);
+    rc = trainer_link_accept(&t->link, &a, TRAINER_DESCRIBES | t->how->flags, fd, t->until, e);
     close(fd);
     t->stage = AWAITS_READY;
     if (rc == 0)

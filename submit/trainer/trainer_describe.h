@@ -20,6 +20,7 @@ struct describe_how {
     const char *python;         /* the interpreter of a program in Python */
     const struct settings *set; /* of the job: arguments, partition, seed, nodes */
     bool is_simulated;          /* the program must be a function of a client */
+    uint32_t flags;             /* TRAINER_TAKES_GRADIENTS, TRAINER_IS_RESUMED: as in the job */
     double deadline;            /* clock_now; 0: none */
     double timeout_s;           /* of --timeout, for its message */
 };

@@ -7,6 +7,7 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/records/weights.h"
+#include "shared/trainer/trainer_wire.h"
 #include "submit/files/temp.h"
 #include "submit/terminal/console.h"
 #include "submit/trainer/trainer_describe.h"
@@ -138,6 +139,8 @@ static int start_package(struct submission *s, const struct trainer_files *f, co
                                      .python = s->opt->trainer_python,
                                      .set = &s->settings,
                                      .is_simulated = s->is_simulated,
+                                     .flags = (s->takes_gradients ? TRAINER_TAKES_GRADIENTS : 0) |
+                                              (s->resume[0] ? TRAINER_IS_RESUMED : 0),
                                      .deadline = s->deadline,
                                      .timeout_s = s->opt->timeout_s};
     int rc;

@@ -66,11 +66,18 @@ static int be_program(const char *how)
 
     if (strcmp(how, "early") == 0)
         say((struct trainer_record){.kind = TRAINER_READY});
-    say((struct trainer_record){.kind = TRAINER_OPEN, .n = 3});
+    say((struct trainer_record){.kind = TRAINER_OPEN, .n = strcmp(how, "frozen") == 0 ? 4 : 3});
+    if (strcmp(how, "frozen") == 0)
+        say((struct trainer_record){.kind = TRAINER_TENSOR,
+                                    .flags = TRAINER_FROZEN,
+                                    .n = UINT32_MAX,
+                                    .u.of.text = "base.\"weight\""});
     announce("W", 2, 2, 3, 0);
     announce("mean", 1, 2, 0, TRAINER_STATISTIC);
     announce(is_twice ? "W" : "scale", 0, 0, 0, 0);
     r = hear(TRAINER_ACCEPTED, &fd);
+    if (r.flags != (TRAINER_DESCRIBES | TRAINER_TAKES_GRADIENTS))
+        return 1;
     params = map_params(&r, fd);
     for (int i = 0; i < 9; i++)
         params[i] = strcmp(how, "nan") == 0 && i == 7 ? NAN : (float)i;
@@ -98,8 +105,12 @@ static int describe(struct trainer_description *d, const char *folder, const cha
 {
     struct trainer_main main = {.is_python = file_has_ending(file, ".py")};
     struct settings set;
-    const struct describe_how how = {
-        .folder = folder, .temp = folder, .main = &main, .python = "/none/python", .set = &set};
+    const struct describe_how how = {.folder = folder,
+                                     .temp = folder,
+                                     .main = &main,
+                                     .python = "/none/python",
+                                     .set = &set,
+                                     .flags = TRAINER_TAKES_GRADIENTS};
 
     settings_default(&set);
     set.node_count = 4;
@@ -157,6 +168,22 @@ TEST(a_program_is_asked_for_tensors_values_and_batches)
     trainer_description_clear(&d);
 }
 
+TEST(frozen_tensors_are_in_the_models_document)
+{
+    struct trainer_description d;
+    struct model_spec again;
+
+    assert_ok(describe_own(&d, "frozen\n"));
+    assert_int_equal(d.spec.n_tensors, 3);
+    assert_int_equal(d.spec.n_params, 9);
+    assert_ok(model_spec_parse(&again, d.model, &e));
+    assert_int_equal(again.n_frozen, 1);
+    assert_string_equal(again.frozen[0].name, "base.\"weight\"");
+    assert_true(again.frozen[0].checksum == UINT32_MAX);
+    model_spec_clear(&again);
+    trainer_description_clear(&d);
+}
+
 TEST(a_program_gets_its_rows_of_worker_0)
 {
     struct trainer_description d;
@@ -205,6 +232,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_is_asked_for_tensors_values_and_batches),
+        cmocka_unit_test(frozen_tensors_are_in_the_models_document),
         cmocka_unit_test(a_program_gets_its_rows_of_worker_0),
         cmocka_unit_test(what_a_program_announces_is_checked),
         cmocka_unit_test(the_end_of_a_program_is_explained),
