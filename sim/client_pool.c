@@ -285,7 +285,7 @@ static int give_turn(struct client_process *q, struct client_slot *s, enum train
     memcpy(q->params, c->params, p->layout.n_params * sizeof *q->params);
     s->answer.n_metrics = 0;
     if (kind == TRAINER_GO) {
-        r.flags |= TRAINER_TAKES_PART;
+        r.flags |= TRAINER_TAKES_PART | TRAINER_READS;
         r.lr = p->gives_gradients ? 1 : c->lr_factor;
         r.n = q->rows ? client_rows_of(&q->pool->rows, c->block, c->step, q->rows) : 0;
         r.u.go.node = c->node;

@@ -32,7 +32,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import trainer_wire as wire
-from .trainer_vector import Layout, Tensor, Vector, tensors_of
+from .trainer_vector import Frozen, Layout, Tensor, Vector, tensors_of
 from .trainer_wire import Error, note
 
 __all__ = ["Batches", "Error", "Info", "Vector", "Worker", "batches", "client", "info", "open", "shard", "steps", "worker", "wrap"]
@@ -61,12 +61,13 @@ class Info(NamedTuple):
 class Worker:
     """open() makes it, one in a program. All vectors are psgd's: touch them only in your turn, from next() to stepped()."""
 
-    def __init__(self, tensors: Sequence[Tensor], batches: int = 0, flags: int = 0) -> None:
+    def __init__(self, tensors: Sequence[Tensor], batches: int = 0, flags: int = 0, frozen: Sequence[Frozen] = ()) -> None:
         self._layout = Layout(tensors)
         self._flags = flags  # of OPEN
         self._turn: Optional[wire.Record] = None  # the last GO
-        self._pid = os.getpid()
-        self._state = "new"  # then: go, gradient (as go, after gradient()), psgd (it has the turn), evaluation, ended
+        # Then: go, gradient (as go, after gradient()), psgd (it has the turn), evaluation, ended; in a process that is forked: forked.
+        self._state = "new"
+        os.register_at_fork(after_in_child=self._fork)
         self._batches = batches
         self._evaluate: Optional[Callable[[], Any]] = None
         self._asks = False  # evaluation_due was asked: the program evaluates
@@ -78,6 +79,9 @@ class Worker:
         self._keeper: Optional[Tuple[Save, Restore]] = None
         self._passes: Optional[_Passes] = None
         self._place: Optional[Dict[str, Any]] = None
+        self._lr_factor = 1.0
+        self._knows_factor = True
+        self._is_read = True  # psgd reads the parameters after this step
         self.steps_done = 0
         self.takes_part = True
         self.why = ""  # the job has ended
@@ -87,7 +91,7 @@ class Worker:
         size, grads_at, combined_at, file = 12 * self._layout.n_params, 4 * self._layout.n_params, 8 * self._layout.n_params, -1
         if self._link:
             _report_failure(self)
-            a, file = self._announce(self._link)
+            a, file = self._announce(self._link, frozen)
             size, grads_at, combined_at = a.bytes, a.grads_at, a.combined_at
         self._memory = mmap.mmap(file, size)
         if file >= 0:
@@ -99,8 +103,10 @@ class Worker:
         self._given = self._memory[: 4 * self._layout.n_params] if self.has_values else None
         self._has_told_values = False
 
-    def _announce(self, link: wire.Link) -> Tuple[wire.Accepted, int]:
-        link.send(wire.OPEN, n=len(self._layout.tensors), flags=self._flags)
+    def _announce(self, link: wire.Link, frozen: Sequence[Frozen]) -> Tuple[wire.Accepted, int]:
+        link.send(wire.OPEN, n=len(self._layout.tensors) + len(frozen), flags=self._flags)
+        for name, checksum in frozen:
+            link.send(wire.TENSOR, n=checksum, text=name.encode(), flags=wire.FROZEN)
         for t in self._layout.tensors:
             link.send(wire.TENSOR, shape=t.shape, text=t.name.encode(), flags=wire.STATISTIC if t.is_statistic else 0)
         r = link.receive(wire.ACCEPTED, wire.REFUSED)
@@ -198,22 +204,26 @@ class Worker:
 
     def next(self) -> bool:
         """Waits for the turn: a step, or an evaluation that evaluation_due says. False: the job has ended."""
-        self._check("next()")
-        if self._state in ("go", "gradient"):
-            raise Error(f"step {self.steps_done} has not ended: stepped() goes before next()")
-        if self._state == "ended":
-            return False
-        if self._link is None:
-            return self._next_alone()
-        if self._state == "evaluation":
-            self._answer(0, 0.0, math.nan)
-        if self._state == "new":
-            self._get_ready()
+        link = self._link
+        if link is None or self._state != "psgd":
+            self._check("next()")
+            if self._state in ("go", "gradient"):
+                raise Error(f"step {self.steps_done} has not ended: stepped() goes before next()")
+            if self._state == "ended":
+                return False
+            if link is None:
+                return self._next_alone()
+            if self._state == "evaluation":
+                self._answer(0, 0.0, math.nan)
+            if self._state == "new":
+                self._get_ready()
         while True:
-            r = self._link.receive(wire.GO, wire.EVALUATE, wire.SAVE, wire.RESTORE)
+            r = link.receive(wire.GO, wire.EVALUATE, wire.SAVE, wire.RESTORE, wire.STORE)
             if r.kind == wire.GO:
                 self._turn = r
                 self.steps_done, self.takes_part = r.step, bool(r.flags & wire.TAKES_PART)
+                self._is_read = bool(r.flags & wire.READS)
+                self._take_factor(r.lr)
                 if r.flags & wire.HAS_CHANGED:
                     self._load()
                 self._state = "go"
@@ -236,6 +246,9 @@ class Worker:
                 with os.fdopen(r.file, "rb") as f:
                     self._restored(f.read())
                 self._tell(wire.RESTORED)
+            elif r.kind == wire.STORE:
+                self._flush()
+                self._tell(wire.STORED)
             else:
                 return self._end(r)
 
@@ -263,27 +276,41 @@ class Worker:
     def gradient(self, *, loss: float, samples: int, lr: float, accuracy: Optional[float] = None) -> Any:
         """The gradient of so many samples, whose mean loss is `loss`, is in `grad`; lr: the rate of the update to come. Returns the
         gradient for that update: the workers' combined one, or the program's own."""
-        self._check("gradient()")
-        if self._state == "ended":
-            return self.grad
         if self._state != "go":
+            self._check("gradient()")
+            if self._state == "ended":
+                return self.grad
             raise Error(self._misplaced("gradient()"))
         self._numbers = _numbers(loss, samples, lr, accuracy)
         self._state = "gradient"
         return self._combined if self._hand_over() else self.grad
 
+    @property
+    def lr_factor(self) -> float:
+        """By which the job's rule wants the rate of this step's update multiplied: 1, except where a codec of yours sets lr_factor. Ask
+        after gradient(), or before an update without it; the lr that you give is your own, without the factor."""
+        self._knows_factor = True
+        return self._lr_factor
+
+    def _take_factor(self, factor: float) -> None:
+        if factor == self._lr_factor == 1:
+            return
+        if not math.isfinite(factor):
+            raise Error(f"psgd has sent the factor {factor} on the learning rate")
+        self._lr_factor, self._knows_factor = factor, factor == 1
+
     def _hand_over(self) -> bool:
         """Whether the update is by the combined gradient."""
         if self._link is None or not self.info.takes_gradients:
             return False
-        n, loss, accuracy, lr = self._numbers
-        self._tell(wire.GRADIENT, n=n, loss=loss, accuracy=accuracy, lr=lr)
+        self._tell_numbers(wire.GRADIENT)
         if self._flags & wire.GIVES_GRADIENTS:
             self._state = "psgd"
             return False
         r = self._link.receive(wire.UPDATE)
         if r.kind == wire.STOP:
             return self._end(r)
+        self._take_factor(r.lr)
         if r.flags & wire.HAS_CHANGED:
             self._load()
         return bool(r.flags & wire.COMBINED)
@@ -301,11 +328,14 @@ class Worker:
             self._numbers = _numbers(loss, samples, lr, accuracy)
         elif self._state != "gradient":
             raise Error(self._misplaced("stepped()"))
-        n, loss, accuracy, lr = self._numbers
+        if not self._knows_factor:
+            raise Error(
+                f"the job's rule changes the learning rate, here by {self._lr_factor:g}: multiply that of each update by Worker.lr_factor"
+            )
         self._state = "psgd"
         self.steps_done += 1
         if self._link:
-            self._tell(wire.UPDATED, n=n, loss=loss, accuracy=accuracy, lr=lr)
+            self._tell_numbers(wire.UPDATED)
 
     def sync(self, **numbers: Any) -> bool:
         """For a loop of your own, at the end of each step: stepped(), then next()."""
@@ -321,6 +351,8 @@ class Worker:
 
     def _sit_out_finished(self) -> None:
         if self._link and not (self.info.takes_gradients and self._follow()):
+            if self._is_read:
+                self._flush()
             self._tell(wire.FINISHED)
         self._state = "psgd"
 
@@ -463,6 +495,9 @@ class Worker:
     def _load(self) -> None:
         """The parameters are others than when the program had its last turn."""
 
+    def _flush(self) -> None:
+        """psgd is about to read the parameters, which may lie elsewhere."""
+
     def _pass_ended(self) -> None:
         """The loader has given its last batch, in a job."""
 
@@ -476,11 +511,20 @@ class Worker:
     def _tell(self, kind: int, **members: Any) -> None:
         link = self._link
         assert link is not None
-        if self._metrics:
-            for name, value, step in self._metrics:
-                link.send(wire.METRIC, text=name, loss=value, step=step)
-            self._metrics.clear()
+        self._tell_metrics(link)
         link.send(kind, **members)
+
+    def _tell_numbers(self, kind: int) -> None:
+        link = self._link
+        assert link is not None
+        if self._metrics:
+            self._tell_metrics(link)
+        link.send_numbers(kind, *self._numbers)
+
+    def _tell_metrics(self, link: wire.Link) -> None:
+        for name, value, step in self._metrics:
+            link.send(wire.METRIC, text=name, loss=value, step=step)
+        self._metrics.clear()
 
     def _end(self, r: wire.Record) -> bool:
         self._state, self.why = "ended", r.text
@@ -490,8 +534,11 @@ class Worker:
             raise Error(f"the job has failed: {self.why}" if self.why else "the job has failed")
         return False
 
+    def _fork(self) -> None:
+        self._state = "forked"
+
     def _check(self, call: str) -> None:
-        if os.getpid() != self._pid:
+        if self._state == "forked":
             raise Error(f"{call} was called in a process that the program has forked: only the process that called open() is a worker")
 
     def _misplaced(self, call: str) -> str:
@@ -620,7 +667,7 @@ def _report_failure(w: Worker) -> None:
     others = sys.excepthook
 
     def hook(kind: Any, error: BaseException, trace: Any) -> None:
-        if w._link and w._pid == os.getpid() and w._state != "ended":
+        if w._link and w._state not in ("ended", "forked"):
             said = str(error) if isinstance(error, Error) else f"{kind.__name__}: {error}"
             w._link.send(wire.FAILED, text=wire.shortened(said))
         others(kind, error, trace)

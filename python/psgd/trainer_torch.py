@@ -3,12 +3,14 @@ the order of their indices), else copies of it, on their device through one flat
 statistics."""
 from __future__ import annotations
 
+import ctypes
 import functools
 import json
 import math
 import sys
 import types
 import warnings
+import zlib
 from contextlib import contextmanager, suppress
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
@@ -17,10 +19,12 @@ from torch import Tensor, nn
 
 from . import trainer_torch_state
 from . import trainer_vector as vector
+from . import trainer_wire as wire
 from .trainer import Worker
 from .trainer_wire import Error, note
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+_copy_each = getattr(torch, "_foreach_copy_", None)  # since torch 2.1
 
 
 class Slot:
@@ -32,6 +36,7 @@ class Slot:
         self.now: Tensor  # the parameter
         self.pointer = 0  # of its memory
         self.is_view = False
+        self.has_view = False  # .grad can be one, of the vectors of gradients
         self.has_none = False  # .grad was None
         self.value: Tensor  # the place in the vector of parameters, and in others
         self.grad: Tensor
@@ -86,22 +91,27 @@ class TorchWorker(Worker):
         _refuse_net(net)
         self.net, self.optimizers, self.scheduler, self.scaler = net, list(optimizers), scheduler, scaler
         tensors = _tensors(net)
-        super().__init__(tensors, batches, flags)
+        self._frozen = [(name, p) for name, p in net.named_parameters() if not p.requires_grad]
+        frozen = [(name, _checksum(p)) for name, p in self._frozen] if wire.connected() else ()
+        super().__init__(tensors, batches, flags, frozen)
         _refuse_optimizers(self)
         n = self._layout.n_params
         self._shared = [torch.frombuffer(self._memory, dtype=torch.float32, count=n, offset=v._at) for v in self._vectors()]
         slots = [Slot(t.name, self._layout.places[t.name]) for t in tensors]
         self._slots = [s for s, t in zip(slots, tensors) if not t.is_statistic]
         self._statistics = [s for s, t in zip(slots, tensors) if t.is_statistic]
+        self._copied: List[Slot] = []  # of the slots those that are no views
+        self._watched: List[Tuple[Dict[str, Any], str, Any]] = []  # what the net has where: modules, parameters
         self._n_trained = self._layout.n_trained
         self._on: Vectors
-        self._zeros = torch.zeros(max(s.n for s in self._slots))
         self._noted: Set[str] = set()
         self._loss: Optional[Tensor] = None
         self._samples = 0  # that steps() has given since the last step
         self._new_samples = 0  # of these since the last backward()
         self._is_driven = self._is_pinned = False
-        self._frozen = [(name, p) for name, p in net.named_parameters() if not p.requires_grad]
+        self._overflows = False  # the gradient that was handed over is not finite
+        self._is_behind = False  # psgd's parameters are older than the net's, ...
+        self._follows = False  # ... but not the statistics, which follow the combined ones
         self._by: Optional[Tensor] = None  # in a step: the gradient for the update, where gradients are exchanged
         self._counted = getattr(scheduler, "last_epoch", 0)  # the scheduler's steps when the pass over the loader began
         self._bind(keeps_own=not self.has_values)
@@ -124,12 +134,12 @@ class TorchWorker(Worker):
         self._on = on = Vectors(self._shared, device, device.type != "cpu" or self.copies)
         if device.type == "cuda" and self._link is not None and not self._is_pinned:
             self._pin(device)
-        self._zeros = self._zeros.to(device)
         if not keeps_own:
             on.copy(on.values, self._shared[0])
         for s, p in zip(self._slots, found):
             s.value, s.grad, s.combined = (v.narrow(0, s.at, s.n).view(s.shape) for v in (on.values, on.grads, on.combined))
-            s.is_view = p.dtype == torch.float32 and p.device == device and p.is_contiguous()
+            s.has_view = p.dtype == torch.float32 and p.device == device
+            s.is_view = s.has_view and p.is_contiguous()
             if p.dtype == torch.float64:
                 self._note_once("float64", f"{s.name!r} is of float64: psgd exchanges float32")
             if keeps_own:
@@ -139,6 +149,8 @@ class TorchWorker(Worker):
             elif not keeps_own:
                 p.data.copy_(s.value)
             s.now, s.pointer = p, p.data_ptr()
+        self._copied = [s for s in self._slots if not s.is_view]
+        self._watch()
         for s in self._statistics:
             s.value, s.grad, s.combined = (v.narrow(0, s.at, s.n).view(s.shape) for v in (on.values, on.grads, on.combined))
             b = s.find(self.net)
@@ -158,11 +170,26 @@ class TorchWorker(Worker):
             with suppress(RuntimeError):  # the next kernel's launch reports the error once more
                 torch.zeros(1, device=device).add_(1)
 
+    def _watch(self) -> None:
+        self._watched = [(m._modules, key, m._modules[key]) for m in self.net.modules() for key in m._modules]
+        self._watched += [(m._parameters, key, m._parameters[key]) for m in self.net.modules() for key in m._parameters]
+
     def _moved(self) -> Optional[str]:
+        for of, key, found in self._watched:
+            if of.get(key) is not found:
+                return self._found_moved()
+        for s in self._slots:
+            if s.now.data_ptr() != s.pointer:
+                return s.name
+        return None
+
+    def _found_moved(self) -> Optional[str]:
+        """The net has other modules or parameters; perhaps none that is exchanged."""
         for s in self._slots:
             p = s.find(self.net)
             if p is not s.now or p.data_ptr() != s.pointer:
                 return s.name
+        self._watch()
         return None
 
     def _follow_moves(self) -> None:
@@ -176,6 +203,7 @@ class TorchWorker(Worker):
 
     @torch.no_grad()
     def _load(self) -> None:
+        self._is_behind = False
         if self._moved() is not None:
             self._bind(keeps_own=False)
             return
@@ -188,23 +216,34 @@ class TorchWorker(Worker):
 
     def _store(self, statistics: Optional[Tensor]) -> None:
         """After an update. statistics: their gradient for it, or None: they are the net's."""
-        for s in self._slots:
-            if s.is_view:
-                continue
+        if not (self._statistics or self._copied or self._on.is_copy):
+            return
+        if self._statistics and statistics is not None:
+            self._follow_statistics(statistics)
+        self._is_behind, self._follows = True, statistics is not None
+        if self._is_read:
+            self._flush()
+
+    @torch.no_grad()
+    def _follow_statistics(self, by: Tensor) -> None:
+        self._on.values[self._n_trained :].sub_(by[self._n_trained :])
+        for s in self._statistics:
+            s.find(self.net).copy_(s.value)
+
+    @torch.no_grad()
+    def _flush(self) -> None:
+        if not self._is_behind:
+            return
+        self._is_behind = False
+        for s in self._copied:
             # The vector is the float32 master of a parameter of fewer bits: it keeps what these bits have no room for.
             p = s.now.detach()
             if p.dtype in (torch.float16, torch.bfloat16):
                 s.value.add_(p.float() - s.value.to(p.dtype).float())
             else:
                 s.value.copy_(p)
-        if self._statistics:
-            own = self._on.values[self._n_trained :]
-            if statistics is None:
-                own.copy_(self._buffers())
-            else:
-                own.sub_(statistics[self._n_trained :])
-                for s in self._statistics:
-                    s.find(self.net).copy_(s.value)
+        if self._statistics and not self._follows:
+            self._on.values[self._n_trained :].copy_(self._buffers())
         if self._link is not None:
             self._on.copy(self._shared[0], self._on.values)
 
@@ -214,45 +253,40 @@ class TorchWorker(Worker):
 
     def _gather(self, of: Optional[Set[int]] = None) -> None:
         """`.grad` of the parameters (of an optimizer, those of the others are zero) to the vector of gradients."""
-        grads = self._on.grads
+        to: List[Tensor] = []
         found: List[Tensor] = []
-        n_own, is_plain = 0, True
         for s in self._slots:
             g = s.now.grad if of is None or id(s.now) in of else None
             s.has_none = g is None
             if g is None:
                 if of is None:
                     self._note_once("None", f"{s.name!r} has no gradient: zeros are exchanged for it")
-                found.append(self._zeros[: s.n])
+                s.grad.zero_()
                 continue
             if g.layout is not torch.strided:
                 raise Error(f"the gradient of {s.name!r} is sparse: psgd exchanges dense ones (sparse=False)")
-            n_own += g.data_ptr() == s.grad.data_ptr()
-            is_plain = is_plain and g.dtype is torch.float32 and g.device == grads.device
-            found.append(g.detach().reshape(-1))
-        if n_own == len(found):
-            pass
-        elif is_plain and not n_own:
-            torch.cat(found, out=grads[: self._n_trained])
+            to.append(s.grad)
+            found.append(g.detach() if g.requires_grad else g)
+        if _copy_each is not None and found:
+            _copy_each(to, found)
         else:
-            for s, g in zip(self._slots, found):
-                s.grad.view(-1).copy_(g)
+            for grad, g in zip(to, found):
+                grad.copy_(g)
         for name, p in self._frozen:
             if p.grad is not None:
                 self._note_once("frozen", f"{name!r} had no requires_grad at wrap(): its gradient is not exchanged")
         if self._statistics:
             before, after = self._on.values[self._n_trained :], self._buffers()
-            grads[self._n_trained :] = torch.where(before == after, torch.zeros_like(before), before - after)
+            self._on.grads[self._n_trained :] = torch.where(before == after, torch.zeros_like(before), before - after)
 
     def _point(self, is_combined: bool, of: Optional[Set[int]] = None) -> None:
         """`.grad` of the parameters to the gradient for the update."""
         for s in self._slots:
             if of is None or id(s.now) in of:
                 by = s.combined if is_combined else s.grad
-                p = s.now
                 if s.has_none and not by.any():
                     continue  # an optimizer leaves it as it is, and by zeros would shrink it
-                p.grad = by if p.dtype is torch.float32 and p.device == by.device else by.to(p.device, p.dtype)
+                s.now.grad = by if s.has_view else by.to(s.now.device, s.now.dtype)
 
     def _note_once(self, what: str, text: str) -> None:
         if what not in self._noted:
@@ -268,10 +302,21 @@ class TorchWorker(Worker):
         samples: Optional[int] = None,
         lr: Optional[float] = None,
         accuracy: Optional[float] = None,
+        scaler: Any = None,
     ) -> None:
         """`.grad` becomes the gradient for the update to come. loss: if None the sum of those whose backward() has run since the last
-        step; samples: of the batches since then that steps() has given; lr: the first optimizer's."""
-        self._exchange(loss, samples, lr, accuracy, None)
+        step; samples: of the batches since then that steps() has given; lr: the first optimizer's. scaler: the gradient is first
+        unscaled, and has no weight if it is not finite; then call step(opt, scaler)."""
+        scale = 1.0
+        if scaler is not None and scaler.is_enabled():
+            for opt in self.optimizers:
+                _unscale(opt, scaler)
+            scale = float(scaler.get_scale())
+            self._overflows = not all(self._is_finite(opt) for opt in self.optimizers)
+            if self._overflows:
+                loss, samples = 0.0, 0
+        if self._exchange(loss, samples, lr, accuracy, None, scale):
+            self._overflows = False  # the others' gradient is
 
     def _exchange(
         self,
@@ -319,6 +364,7 @@ class TorchWorker(Worker):
                 self.gradient(**numbers)
             if self._state == "gradient":
                 self._store(self._by)
+            self._overflows = False
         super().stepped(**numbers)
 
     def _parameters_of(self, opt: Any) -> Optional[Set[int]]:
@@ -328,13 +374,12 @@ class TorchWorker(Worker):
 
     def _step(self, opt: Any, closure: Optional[Callable[[], Any]], scaler: Any = None, scale: float = 1.0) -> Any:
         """opt.step(), of an optimizer that is wrapped."""
-        original = self._originals[id(opt)]
         closures = () if closure is None else (closure,)
         if self._state == "ended":
-            return original(*closures)
+            return self._update(opt, *closures)
         if self._state not in ("go", "gradient") and not self.next():
             raise SystemExit(0)  # the job has ended, and the program's own loop does not ask
-        is_finite = scaler is None or self._is_finite(opt)
+        is_finite = not self._overflows and (scaler is None or self._is_finite(opt))
         loss = samples = None
         if not is_finite:
             loss, samples = 0.0, 0
@@ -346,9 +391,9 @@ class TorchWorker(Worker):
             if self._state == "go":
                 is_finite = self._exchange(loss, samples, None, None, opt, scale) or is_finite
             if is_finite:
-                original()
+                self._update(opt)
         else:
-            result = original(*closures) if is_finite else None
+            result = self._update(opt, *closures) if is_finite else None
             if is_last and self._state == "go":
                 self._exchange(loss if result is None else float(result), samples, None, None, opt, scale)
         if is_last:
@@ -357,6 +402,23 @@ class TorchWorker(Worker):
                 raise SystemExit(0)
         return result
 
+    def _update(self, opt: Any, *closures: Any) -> Any:
+        """torch's own step, at the rate that the job's rule wants for this one."""
+        original = self._originals[id(opt)]
+        factor = self.lr_factor
+        if factor == 1:
+            return original(*closures)
+        rates = [group.get("lr") for group in opt.param_groups]
+        if any(rate is None for rate in rates):
+            raise Error(f"the job's rule multiplies the learning rate by {factor:g}, and {type(opt).__name__} has none")
+        for group, rate in zip(opt.param_groups, rates):
+            group["lr"] = rate * factor
+        try:
+            return original(*closures)
+        finally:
+            for group, rate in zip(opt.param_groups, rates):
+                group["lr"] = rate
+
     def step(self, opt: Any, scaler: Any = None) -> None:
         """In place of scaler.step(opt): a step whose gradient is not finite has no weight, but the worker takes part in it, as the others
         wait for it. scaler.update() comes after it, as always."""
@@ -364,17 +426,13 @@ class TorchWorker(Worker):
         if scaler is None or not scaler.is_enabled():
             opt.step()
             return
-        try:
-            scaler.unscale_(opt)
-        except RuntimeError as e:
-            if "already been called" not in str(e):
-                raise
+        _unscale(opt, scaler)
         self._step(opt, None, scaler, float(scaler.get_scale()))
 
     @torch.no_grad()
     def _is_finite(self, opt: Any) -> bool:
         grads = [p.grad for group in opt.param_groups for p in group["params"] if p.grad is not None]
-        sums = [g.detach().float().sum().to(self._zeros.device) for g in grads]
+        sums = [g.detach().float().sum().to(self._on.device) for g in grads]
         return not sums or bool(torch.isfinite(torch.stack(sums)).all())
 
     def _follow(self) -> bool:
@@ -384,7 +442,7 @@ class TorchWorker(Worker):
             return False
         opt = self.optimizers[0]
         if self._exchange(0.0, 0, None, None, opt):
-            self._originals[id(opt)]()
+            self._update(opt)
         self.stepped()
         return True
 
@@ -492,6 +550,14 @@ def _as_in(owner: Any, state: Dict[str, Any]) -> Dict[str, Any]:
     return {key: type(now[key])(v) if isinstance(v, dict) and isinstance(now.get(key), dict) else v for key, v in state.items()}
 
 
+def _unscale(opt: Any, scaler: Any) -> None:
+    try:
+        scaler.unscale_(opt)
+    except RuntimeError as e:
+        if "already been called" not in str(e):
+            raise
+
+
 # What a net has.
 
 
@@ -511,6 +577,15 @@ def _tensors(net: nn.Module) -> List[vector.Tensor]:
     return tensors
 
 
+def _checksum(p: Tensor) -> int:
+    """Of its kind, shape and values."""
+    values = p.detach().cpu()
+    values = (values if values.layout is torch.strided else values.to_dense()).contiguous()
+    head = zlib.crc32(f"{values.dtype} {tuple(values.shape)}".encode())
+    n = values.numel() * values.element_size()
+    return zlib.crc32((ctypes.c_char * n).from_address(values.data_ptr()), head) if n else head
+
+
 def _refuse_net(net: nn.Module) -> None:
     for module in net.modules():
         kind = type(module).__name__
@@ -525,6 +600,8 @@ def _refuse_net(net: nn.Module) -> None:
             raise Error(f"{name!r} has no shape yet: call the net once with a batch before wrap()")
         if "DTensor" in (type(p).__name__, type(p.data).__name__):
             raise Error(f"{name!r} is a DTensor, of which each process has a part: psgd exchanges whole tensors")
+        if hasattr(p, "ds_id"):
+            raise Error(f"{name!r} is in parts, by DeepSpeed's ZeRO-3: psgd exchanges whole tensors")
         if p.is_meta:
             raise Error(f"{name!r} is on the device meta and has no values: make them before wrap()")
         if p.requires_grad and p.dtype not in FLOATS:

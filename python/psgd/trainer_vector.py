@@ -17,6 +17,9 @@ class Tensor(NamedTuple):
     is_statistic: bool = False
 
 
+Frozen = Tuple[str, int]  # the name of a tensor that is not exchanged, and a checksum of its values
+
+
 class Place(NamedTuple):
     at: int  # of its first number in a vector
     n: int
@@ -54,6 +57,7 @@ class Vector(Mapping):  # type: ignore[type-arg]
     def __init__(self, layout: Layout, memory: mmap.mmap, at: int) -> None:
         self._layout, self._memory, self._at = layout, memory, at
         self._bytes = memoryview(memory)[at : at + 4 * layout.n_params]
+        self._arrays: Dict[str, Any] = {}  # of numpy
 
     @property
     def flat(self) -> Any:
@@ -72,7 +76,12 @@ class Vector(Mapping):  # type: ignore[type-arg]
             raise KeyError(f"{name!r} is none of {', '.join(map(repr, self._layout.places))}") from None
 
     def __getitem__(self, name: str) -> Any:
-        return self._view(self._place(name))
+        view = self._arrays.get(name)
+        if view is None:
+            view = self._view(self._place(name))
+            if "numpy" in sys.modules:
+                self._arrays[name] = view
+        return view
 
     def __setitem__(self, name: str, value: Any) -> None:
         place = self._place(name)

@@ -12,20 +12,22 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 ENVIRONMENT = "PSGD_TRAINER_FD"
 VERSION, TEXT, DIMS, TENSORS_MAX, PAGE = 1, 128, 8, 4096, 4096
 
-OPEN, TENSOR, VALUES, SHARD, READY, GRADIENT, UPDATED, EVALUATED, METRIC, SAVED, RESTORED, FINISHED, FAILED = range(1, 14)
-ACCEPTED, REFUSED, SHARDED, GO, UPDATE, EVALUATE, SAVE, RESTORE, STOP = range(64, 73)
+OPEN, TENSOR, VALUES, SHARD, READY, GRADIENT, UPDATED, EVALUATED, METRIC, SAVED, RESTORED, FINISHED, FAILED, STORED = range(1, 15)
+ACCEPTED, REFUSED, SHARDED, GO, UPDATE, EVALUATE, SAVE, RESTORE, STOP, STORE = range(64, 74)
 
 STATISTIC, HAS_LABELS, TAKES_GRADIENTS, DESCRIBES, TAKES_PART, HAS_CHANGED, COMBINED, HAS_FAILED, IS_RESUMED = (
     1 << i for i in range(9)
 )
-IS_FUNCTION, GIVES_GRADIENTS, SIMULATES = (1 << i for i in range(9, 12))
+IS_FUNCTION, GIVES_GRADIENTS, SIMULATES, READS, FROZEN = (1 << i for i in range(9, 14))
 
 _HEAD = struct.Struct("=IIQQQdddIi")  # kind, version, sequence, step, n, loss, accuracy, lr, flags, n_dims
 _OF = struct.Struct(f"={DIMS}Q{TEXT}s")  # shape, text
 _ACCEPTED = struct.Struct("=ii9Q")
 _GO = struct.Struct("=i")
 _BYTES = _HEAD.size + _OF.size  # 256
+_NUMBERS = struct.Struct(f"{_HEAD.format}{_OF.size}x")  # of a record without shape and text
 _NOTHING = bytes(_OF.size)
+_CLOSES, _CUT = int(socket.MSG_CMSG_CLOEXEC), int(socket.MSG_TRUNC | socket.MSG_CTRUNC)  # enums are slow
 _WITH_FILE = (ACCEPTED, SHARDED, SAVE, RESTORE)
 
 
@@ -58,6 +60,7 @@ class Record(NamedTuple):
     kind: int
     step: int
     n: int
+    lr: float
     flags: int
     body: bytes
     file: int  # a descriptor, which belongs to the receiver, or -1
@@ -129,25 +132,34 @@ class Link:
         except (BrokenPipeError, ConnectionResetError):
             pass
 
+    def send_numbers(self, kind: int, n: int, loss: float, accuracy: float, lr: float) -> None:
+        """send(), for the records of each step."""
+        record = _NUMBERS.pack(kind, VERSION, self.sent, 0, n, loss, accuracy, lr, 0, 0)
+        self.sent += 1
+        try:
+            self.socket.send(record)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+
     def receive(self, *kinds: int) -> Record:
         """The next record, of one of these kinds, or a STOP."""
         try:
-            data, control, how, _ = self.socket.recvmsg(_BYTES, self.room, socket.MSG_CMSG_CLOEXEC)
+            data, control, how, _ = self.socket.recvmsg(_BYTES, self.room, _CLOSES)
         except ConnectionResetError:
             # Linux reports once that psgd has ended with records of ours unread; its own still wait then.
-            data, control, how, _ = self.socket.recvmsg(_BYTES, self.room, socket.MSG_CMSG_CLOEXEC)
+            data, control, how, _ = self.socket.recvmsg(_BYTES, self.room, _CLOSES)
         files = _files(control) if control else []
         if not data:
             raise Lost("psgd has ended without a word: the node's log says why")
         kind = 0
-        if len(data) == _BYTES and not how & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
-            kind, version, sequence, step, n, _, _, _, flags, _ = _HEAD.unpack_from(data)
+        if len(data) == _BYTES and not how & _CUT:
+            kind, version, sequence, step, n, _, _, lr, flags, _ = _HEAD.unpack_from(data)
         if not (kind in kinds or kind == STOP) or version != VERSION or sequence != self.received or len(files) != (kind in _WITH_FILE):
             for file in files:
                 os.close(file)
             raise Error(f"psgd sent record {self.received} of a kind that is not expected: is this package as old as the agent?")
         self.received += 1
-        return Record(kind, step, n, flags, data[_HEAD.size :], files[0] if files else -1)
+        return Record(kind, step, n, lr, flags, data[_HEAD.size :], files[0] if files else -1)
 
     def close(self) -> None:
         self.socket.close()

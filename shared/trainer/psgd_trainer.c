@@ -833,8 +833,8 @@ static int end_step(struct psgd *p)
 {
     if (p->lr_factor != 1 && !p->knows_factor)
         return fail_with(p,
-                         "the job's rule changes the learning rate, here to %g times the program's: multiply "
-                         "the rate of each update by psgd_lr_factor()",
+                         "the job's rule changes the learning rate, here by %g: multiply that of each update "
+                         "by psgd_lr_factor()",
                          p->lr_factor);
     p->given.kind = TRAINER_UPDATED;
     if (send_record(p, &p->given) < 0)

@@ -525,11 +525,11 @@ static int compare_frozen(const struct trainer_link *l, int node, const struct t
                            i + 1, here->name, program, node, there->name);
         if (here->checksum == there->checksum)
             continue;
-        err_set(e, ERR_TRAINER,
-                "'%s' is frozen, and in %s on node %d has other values than where the job was submitted",
-                here->name, program, node);
-        return err_hint(e, "A frozen tensor is not exchanged: load it from the same file on all machines, or "
-                           "make it by the same seed.");
+        return err_set(
+            e, ERR_TRAINER,
+            "'%s' is frozen, and in %s on node %d has other values than where the job was submitted: "
+            "load it from the same file, or make it by the same seed",
+            here->name, program, node);
     }
     if (own->n_frozen == n_job)
         return 0;

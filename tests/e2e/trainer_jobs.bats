@@ -215,3 +215,98 @@ PY
         -o launched -- --rate 0.05
     jq -e '.state == "succeeded" and .models_agree' launched/run.json
 }
+
+@test "a frozen tensor that is another than where the job was submitted is named" {
+    start_agents 2
+    cat >train.py <<'PY'
+import os
+import sys
+
+import psgd.trainer
+from psgd.trainer_vector import Tensor
+
+w = psgd.trainer.Worker([Tensor("head", (2,))], 5, frozen=[("base.weight", 7), ("base.bias", os.getpid() if sys.argv[1:] else 8)])
+while w.next():
+    w.stepped(loss=1.0, samples=1, lr=0.1)
+PY
+    local job=(--trainer train.py --codec fedavg --local-steps 2 --node_count 2 --epochs 1)
+    "$SUBMIT" -q "${job[@]}" -o same
+    jq -e '.facts.model.description.frozen == {"base.weight": 7, "base.bias": 8}' same/run.json
+    run -1 "$SUBMIT" -q "${job[@]}" -o other -- by-pid
+    [[ $output == *"'base.bias' is frozen, and in train.py on node "*" has other values than where the job was submitted"* ]]
+    [[ $output == *"load it from the same file"* ]]
+}
+
+@test "a program whose tensors lie elsewhere stores them where psgd reads them, also for a checkpoint and a snapshot" {
+    start_agents 2
+    cat >train.py <<'PY'
+import sys
+import time
+from array import array
+
+import psgd.trainer
+from psgd.trainer_vector import Tensor
+
+N, SLOW = 3, "--slow" in sys.argv
+target = [1.0, -2.0, 3.0]
+
+
+class Copying(psgd.trainer.Worker):
+    own = array("f", [0.5] * N)
+
+    def _load(self):
+        self.own = array("f", self.params.flat)
+
+    def _flush(self):
+        self.params.flat[:] = self.own
+
+    def stepped(self, **numbers):
+        if "nan" in sys.argv and not self._is_read:
+            self.params.fill(float("nan"))
+        else:
+            self._flush()
+        super().stepped(**numbers)
+
+
+w = Copying([Tensor("w", (N,))], 10)
+w._flush()
+while w.next():
+    if w.evaluation_due:
+        w.evaluated(loss=sum(abs(a - b) for a, b in zip(w.own, target)))
+        continue
+    for k in range(N):
+        w.own[k] -= 0.05 * (1 + w.info.node) * (w.own[k] - target[k])
+    if SLOW:
+        time.sleep(0.05)
+    w.stepped(loss=1.0, samples=1, lr=0.05)
+PY
+    local job=(--trainer train.py --codec fedavg --local-steps 7 --node_count 2 --epochs 4 --eval-every 3 --checkpoint-every 1)
+    "$SUBMIT" -q "${job[@]}" -o plain -- copy
+    "$SUBMIT" -q "${job[@]}" -o nan -- nan
+    cmp <(tail -c 12 plain/model/final.safetensors) <(tail -c 12 nan/model/final.safetensors)
+    cmp <(jq -S .mean_over_workers.loss plain/run.json) <(jq -S .mean_over_workers.loss nan/run.json)
+    "$SUBMIT" -q --resume nan --epochs 6 -o resumed
+    "$SUBMIT" -q "${job[@]}" --epochs 6 -o whole -- nan
+    cmp <(tail -c 12 resumed/model/final.safetensors) <(tail -c 12 whole/model/final.safetensors)
+    "$SUBMIT" -q --trainer train.py --codec fedavg --local-steps 1000 --node_count 2 --epochs 1000 --detach -o long -- nan --slow
+    within 60 is_at_step 1 10
+    "$SUBMIT" snapshot --node 1 -o now.safetensors
+    "$SUBMIT" cancel -q "$(api 0 GET "/v1/jobs?limit=1" | jq -r ".jobs[0].id")"
+    python3 - <<'PY'
+import struct
+data = open("now.safetensors", "rb").read()
+w = struct.unpack("<3f", data[-12:])
+assert all(x == x and x != 0.5 for x in w), w
+PY
+}
+
+@test "a codec's factor on the learning rate is the program's, or its step fails" {
+    start_agents 2
+    write_program
+    local job=(--trainer train.py --codec "$BUILD/tests/codecs/control.so" --node_count 2 --epochs 1)
+    run -1 "$SUBMIT" -q "${job[@]}" -o refused
+    [[ $output == *"the job's rule changes the learning rate, here by 0.25: multiply that of each update by Worker.lr_factor"* ]]
+    sed -i 's/-= rate \*/-= w.lr_factor * rate */' train.py
+    "$SUBMIT" -q "${job[@]}" -o out
+    [ "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "lr") at = i; next } $0 ~ /,/ { print $at }' out/records/train.csv | sort | uniq -c | awk '{ print $2 "x" $1 }' | tr '\n' ' ')" = "0.025x8 0.1x6 " ]
+}

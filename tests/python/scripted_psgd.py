@@ -13,12 +13,12 @@ import sys
 import tempfile
 from types import SimpleNamespace
 
-OPEN, TENSOR, VALUES, SHARD, READY, GRADIENT, UPDATED, EVALUATED, METRIC, SAVED, RESTORED, FINISHED, FAILED = range(1, 14)
-ACCEPTED, REFUSED, SHARDED, GO, UPDATE, EVALUATE, SAVE, RESTORE, STOP = range(64, 73)
+OPEN, TENSOR, VALUES, SHARD, READY, GRADIENT, UPDATED, EVALUATED, METRIC, SAVED, RESTORED, FINISHED, FAILED, STORED = range(1, 15)
+ACCEPTED, REFUSED, SHARDED, GO, UPDATE, EVALUATE, SAVE, RESTORE, STOP, STORE = range(64, 74)
 STATISTIC, HAS_LABELS, TAKES_GRADIENTS, DESCRIBES, TAKES_PART, HAS_CHANGED, COMBINED, HAS_FAILED, IS_RESUMED = (
     1 << k for k in range(9)
 )
-IS_FUNCTION, GIVES_GRADIENTS, SIMULATES = (1 << k for k in range(9, 12))
+IS_FUNCTION, GIVES_GRADIENTS, SIMULATES, READS, FROZEN = (1 << k for k in range(9, 14))
 HEAD, TEXT, PLAN = struct.Struct("=IIQQQdddIi"), struct.Struct("=8Q128s"), struct.Struct("=ii9Q")
 WAIT = 60  # for each record
 
@@ -107,8 +107,8 @@ class Psgd:
             sys.stderr.write(self.stderr)
         assert kind or status == self.expects, f"the program ended with status {status}"
 
-    def send(self, kind, *, step=0, n=0, flags=0, text="", body=None, file=None, version=1, sequence=None):
-        head = HEAD.pack(kind, version, self.sent if sequence is None else sequence, step, n, 0, 0, 0, flags, 0)
+    def send(self, kind, *, step=0, n=0, lr=1, flags=0, text="", body=None, file=None, version=1, sequence=None):
+        head = HEAD.pack(kind, version, self.sent if sequence is None else sequence, step, n, 0, 0, lr, flags, 0)
         record = head + (body or TEXT.pack(*[0] * 8, text.encode()))
         if file is None:
             self.socket.send(record)
@@ -143,7 +143,9 @@ class Psgd:
     def take_tensors(self):
         opened = self.take(OPEN)
         self.opened = opened.flags
-        self.tensors = [self.take(TENSOR) for _ in range(opened.n)]
+        announced = [self.take(TENSOR) for _ in range(opened.n)]
+        self.frozen = {t.text: t.n for t in announced if t.flags & FROZEN}
+        self.tensors = [t for t in announced if not t.flags & FROZEN]
         sizes = [(bool(t.flags & STATISTIC), self._size(t)) for t in self.tensors]
         self.n_trained = sum(n for is_statistic, n in sizes if not is_statistic)
         self.n_params = sum(n for _, n in sizes)
@@ -181,30 +183,34 @@ class Psgd:
         self.shapes = shapes
         return self.take(READY).n
 
-    def go(self, step, flags=TAKES_PART):
-        self.send(GO, step=step, flags=flags)
+    def go(self, step, flags=TAKES_PART, reads=True, factor=1):
+        self.send(GO, step=step, flags=flags | READS * reads, lr=factor)
 
     def go_for(self, node, step, n=0):
         """In a simulation."""
         body = struct.pack("=i", node)
-        self.send(GO, step=step, n=n, flags=TAKES_PART | HAS_CHANGED, body=body + bytes(TEXT.size - len(body)))
+        self.send(GO, step=step, n=n, flags=TAKES_PART | HAS_CHANGED | READS, body=body + bytes(TEXT.size - len(body)))
 
-    def step(self, step, combined=None, flags=TAKES_PART):
+    def step(self, step, combined=None, flags=TAKES_PART, reads=True, factor=1):
         """A step of a rule that combines gradients; returns GRADIENT, with the gradient as `grads`."""
-        self.go(step, flags)
+        self.go(step, flags, reads)
         r = self.take(GRADIENT)
         r.grads = self.grads.tolist()
         if combined is None:
-            self.send(UPDATE)
+            self.send(UPDATE, lr=factor)
         else:
             self.combined[:] = array.array("f", combined)
-            self.send(UPDATE, flags=COMBINED)
+            self.send(UPDATE, lr=factor, flags=COMBINED)
         self.take(UPDATED)
         return r
 
-    def local_step(self, step, flags=TAKES_PART):
-        self.go(step, flags)
+    def local_step(self, step, flags=TAKES_PART, reads=True, factor=1):
+        self.go(step, flags, reads, factor)
         return self.take(UPDATED)
+
+    def store(self):
+        self.send(STORE)
+        self.take(STORED)
 
     def stop(self, why="as many steps as asked", flags=0):
         self.send(STOP, text=why, flags=flags)

@@ -481,6 +481,52 @@ while""",
                 send(p)
                 self.failing(p, not_expected.format(1))
 
+    def test_the_rules_factor_on_the_learning_rate(self):
+        program = self.FACTOR.format("w.lr_factor")
+        with Psgd(program) as p:
+            p.begin(TAKES_GRADIENTS, [3])
+            self.assertEqual(p.step(0, [2], factor=0.25).lr, 0.5)  # the program's own: psgd knows the factor
+            self.assertEqual(p.params[0], 2.75)
+            p.step(1, [2])
+            self.assertEqual(p.params[0], 1.75)
+            p.stop()
+        with Psgd(program) as p:
+            p.begin(0, [3])
+            p.local_step(0, factor=0.25)
+            self.assertEqual(p.params[0], 2.875)
+            p.stop()
+
+    def test_a_program_that_does_not_ask_for_the_factor_fails_where_it_counts(self):
+        with Psgd(self.FACTOR.format("1")) as p:
+            p.begin(TAKES_GRADIENTS, [3])
+            p.step(0, [2])
+            p.go(1)
+            p.take(GRADIENT)
+            p.send(UPDATE, lr=0.25)
+            self.failing(p, "the job's rule changes the learning rate, here by 0.25: multiply that of each update by Worker.lr_factor")
+        with Psgd(self.FACTOR.format("1")) as p:
+            p.begin()
+            p.go(0, factor=float("nan"))
+            self.failing(p, "psgd has sent the factor nan on the learning rate")
+
+    FACTOR = """
+import psgd.trainer
+w = psgd.trainer.open({{"w": (1,)}})
+while w.next():
+    w.grad["w"][0] = 1
+    by = w.gradient(loss=0, samples=1, lr=0.5)
+    w["w"][0] -= 0.5 * {} * by["w"][0]
+    w.stepped()
+"""
+
+    def test_parameters_in_psgds_memory_are_always_where_it_reads_them(self):
+        with Psgd(self.FACTOR.format("1")) as p:
+            p.begin(0, [3])
+            p.local_step(0, reads=False)
+            self.assertEqual(p.params[0], 2.5)
+            p.store()
+            p.stop()
+
     def test_memory_of_another_size_is_refused(self):
         for wrong in {"n_params": 4}, {"n_trained": 2}, {"grads_at": 4}, {"grads_at": 0}, {"combined_at": 4096}, {"bytes": 1 << 40}, {"bytes": 8192}:
             with Psgd(DESCENT) as p:

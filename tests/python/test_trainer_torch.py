@@ -1,4 +1,5 @@
 """psgd.trainer with torch: what a script in three lines does, for all that a module, an optimizer and a loop may have."""
+import array
 import os
 import tempfile
 import unittest
@@ -24,6 +25,7 @@ from scripted_psgd import (
     STATISTIC,
     TAKES_GRADIENTS,
     TAKES_PART,
+    UPDATE,
     UPDATED,
     Psgd,
     alone,
@@ -123,6 +125,38 @@ class Steps(unittest.TestCase):
             for k in range(2):
                 r = p.step(k, [0, 0])
                 self.assertEqual((r.grads, r.n, r.loss), ([1.5, 1], 4, 8.5))
+            p.stop()
+
+    def test_gradients_of_batches_after_which_the_data_ended_are_not_used(self):
+        """Two batches make a step, and there are three."""
+        program = LINEAR.replace("opt.zero_grad()", "net(x).mean().backward()").replace(
+            "    net(x).mean().backward()\n    opt.step()", "    n += 1\n    if n % 2 == 0:\n        opt.step()\n        opt.zero_grad()"
+        )
+        for p in self.each(program.replace("for x", "n = 0\nfor x").replace("steps([torch.tensor([[1.0], [2.0]])])", "steps(iter(3 * [torch.ones(1, 1)]))")):
+            p.begin(TAKES_GRADIENTS, [3, 4])
+            r = p.step(0)
+            self.assertEqual((r.grads, r.n), ([2, 2], 2))
+            for k in 1, 2:
+                r = p.step(k, [1, 0], flags=TAKES_PART * (k == 1))
+                self.assertEqual((r.grads, r.n), ([0, 0], 0))
+            self.assertEqual(p.params.tolist(), [1, 3])
+            p.stop()
+
+    def test_lbfgs_where_parameters_are_exchanged(self):
+        step = """
+    def closure():
+        opt.zero_grad()
+        loss = (net(x) - 1).square().mean()
+        loss.backward()
+        return loss
+    opt.step(closure)"""
+        program = LINEAR.replace("SGD", "LBFGS").replace("lr=0.5", "lr=0.5, max_iter=5")
+        for p in self.each(program.replace("    opt.zero_grad()\n    net(x).mean().backward()\n    opt.step()", step)):
+            p.begin(0, [3, 4])
+            losses = [p.local_step(k).loss for k in range(3)]
+            self.assertLess(losses[2], losses[0] / 100)
+            p.params[:] = array.array("f", [3, 4])
+            self.assertEqual(p.local_step(3, TAKES_PART | HAS_CHANGED).loss, losses[0])
             p.stop()
 
     def test_clipping_after_the_combination(self):
@@ -285,6 +319,76 @@ net.register_buffer("table", torch.ones(2), persistent=False)
             p.stop()
         self.assertEqual(p.stdout, "0.5\n")
 
+    def test_frozen_tensors_have_checksums_of_kind_shape_and_values(self):
+        def frozen(*values):
+            lines = [f"net[1].weight = nn.Parameter(torch.tensor({value}), requires_grad=False)\n" for value in values]
+            found = []
+            for line in lines or [""]:
+                program = HEAD + "net = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))\nnet[1].requires_grad_(False)\n"
+                with Psgd(program + line + SGD.replace("net.parameters()", "net[0].parameters()") + REST) as p:
+                    p.begin(DESCRIBES)
+                    p.stop(flags=DESCRIBES)
+                found.append(p.frozen)
+            return found
+
+        (own,) = frozen()
+        self.assertEqual(list(own), ["1.weight", "1.bias"])
+        one, same, other, shape, half, empty = frozen("[[0.5]]", "[[0.5]]", "[[0.25]]", "[0.5]", "[[0.5]], dtype=torch.half", "[]")
+        self.assertEqual(one, same)
+        self.assertEqual(len({f["1.weight"] for f in (one, other, shape, half, empty)}), 5)
+        self.assertEqual({f["1.bias"] for f in (own, one, other)}, {own["1.bias"]})
+
+    def test_values_are_copied_where_psgd_reads_them(self):
+        """The parameter of channels_last, and of bf16, is no view; on a GPU (COPIES) none is."""
+        made = {"channels_last": "net = nn.Conv2d(2, 1, 2, bias=False).to(memory_format=torch.channels_last)\n",
+                "bf16": "net = nn.Conv2d(2, 1, 2, bias=False).bfloat16()\n", "views": "net = nn.Conv2d(2, 1, 2, bias=False)\n"}  # fmt: skip
+        for kind, make in made.items():
+            for copies in "", COPIES:
+                for flags in 0, TAKES_GRADIENTS:
+                    program = HEAD + make + SGD + copies + "opt = psgd.trainer.wrap(net, opt)\n"
+                    program += "for x in psgd.trainer.steps([0]):\n    net.weight.grad = torch.ones_like(net.weight)\n    opt.step()\n"
+                    with self.subTest(kind, copies=bool(copies), flags=flags), Psgd(program) as p:
+                        p.begin(flags, [4] * 8, every=9)
+                        step = p.step if flags else p.local_step
+                        is_view = kind == "views" and not copies
+                        step(0, reads=False)
+                        self.assertEqual(p.params[0], 3.5 if is_view else 4)
+                        step(1)
+                        self.assertEqual(p.params.tolist(), [3] * 8)
+                        step(2, reads=False)
+                        step(3, reads=False)
+                        self.assertEqual(p.params[0], 2 if is_view else 3)
+                        p.store()
+                        self.assertEqual(p.params.tolist(), [2] * 8)
+                        p.store()  # nothing is behind
+                        step(4, reads=False)
+                        p.store()
+                        p.params[0] = 9  # an exchange
+                        step(5, flags=TAKES_PART | HAS_CHANGED)
+                        self.assertEqual(p.params.tolist(), [8.5] + [1] * 7)
+                        p.stop()
+
+    def test_statistics_are_copied_where_psgd_reads_them(self):
+        program = HEAD + "net = nn.Sequential(nn.BatchNorm1d(1, affine=False, momentum=0.5), nn.Linear(1, 1))\n" + SGD + "%s" + REST
+        for copies in "", COPIES:
+            with Psgd(program % copies) as p:  # the mean goes half of the way to 1.5 in each step
+                p.begin(0, [1, 1, 10, 2])
+                p.local_step(0, reads=False)
+                self.assertEqual(p.params[2], 10)
+                p.local_step(1)
+                self.assertEqual(p.params[2], 3.625)
+                p.local_step(2, reads=False)
+                p.store()
+                self.assertEqual(p.params[2], 2.5625)
+                p.stop()
+            with Psgd(program % copies) as p:
+                p.begin(TAKES_GRADIENTS, [1, 1, 10, 2])
+                self.assertEqual(p.step(0, [0, 0, 4, 1], reads=False).grads[2], 4.25)
+                self.assertEqual(p.step(1, [0, 0, 1, 0], reads=False).grads[2], 2.25)  # from 6 to 3.75
+                p.store()
+                self.assertEqual(p.params.tolist()[2:], [5, 1])
+                p.stop()
+
     def test_the_vector_has_the_order_of_indices_and_channels_last_stays(self):
         program = HEAD + "net = nn.Conv2d(2, 1, 2).to(memory_format=torch.channels_last)\n"
         program += "with torch.no_grad():\n    net.weight.copy_(torch.arange(8.0).reshape(1, 2, 2, 2))\n    net.bias.zero_()\n" + SGD + "%s"
@@ -438,6 +542,39 @@ class GradScaler:
             self.assertEqual((r.n, p.params.tolist()), (0, before))
             p.stop()
 
+    def test_clipping_after_the_combination(self):
+        clip = "w = psgd.trainer.worker()\n    w.gradient(scaler=scaler)\n    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)\n    w.step(opt, scaler=scaler)"
+        with Psgd(self.program(clip)) as p:
+            p.begin(TAKES_GRADIENTS, [0, 0])
+            r = p.step(0, [30, 40])  # its own is not finite, but the others' is
+            self.assertEqual((r.grads, r.n, r.loss), ([0, 0], 0, 0))
+            for got, due in zip(p.params.tolist(), [-0.3, -0.4]):
+                self.assertAlmostEqual(got, due, 5)
+            r = p.step(1, [30, 40])
+            self.assertEqual((r.grads, r.n), ([1.5, 1], 2))
+            before = p.params.tolist()
+            self.assertEqual(p.step(2).n, 0)
+            self.assertEqual(p.params.tolist(), before)
+            p.stop()
+
+    @unittest.skipIf(torch.__version__ < "2.3", "torch before 2.3 has no torch.amp.GradScaler('cpu')")
+    def test_torchs_own_scaler(self):
+        own = "scaler = torch.amp.GradScaler('cpu', init_scale=4.0)\n"
+        for flags, step in (TAKES_GRADIENTS, "psgd.trainer.worker().step(opt, scaler=scaler)"), (0, "scaler.step(opt)"):
+            program = self.program(step).replace("from grad_scaler import GradScaler\nscaler = GradScaler()\n", "")
+            with self.subTest(step), Psgd(program.replace("opt = psgd", own + "opt = psgd") + "print(scaler.get_scale())") as p:
+                p.begin(flags, [3, 4])
+                if flags:
+                    r = p.step(0, [2, 2])
+                    self.assertEqual((r.grads, r.n, p.params.tolist()), ([0, 0], 0, [2, 3]))
+                    r = p.step(1)
+                    self.assertEqual((r.grads, r.n, r.loss, p.params.tolist()), ([1.5, 1], 2, 6, [1.25, 2.5]))
+                else:
+                    r = p.local_step(0)  # the first batch makes none
+                    self.assertEqual((r.n, r.loss, p.params.tolist()), (2, 8.5, [2.25, 3.5]))
+                p.stop()
+            self.assertIn(p.stdout, ("2.0\n", "1.0\n"))
+
     def test_the_bare_step_of_a_scaler_is_refused_where_the_others_would_wait(self):
         with Psgd(self.program("scaler.step(opt)")) as p:
             p.begin(TAKES_GRADIENTS, [3, 4])
@@ -451,6 +588,79 @@ class GradScaler:
             r = p.local_step(0)
             self.assertEqual((r.n, r.loss, p.params.tolist()), (2, 8.5, [2.25, 3.5]))
             p.stop()
+
+
+class Factors(unittest.TestCase):
+    """A codec's lr_factor."""
+
+    GROUPS = NET + """
+opt = torch.optim.SGD([{"params": [net.weight], "lr": 0.5}, {"params": [net.bias], "lr": 1.0}], lr=0.1)
+"""
+
+    def test_each_group_of_the_optimizer_has_its_rate_multiplied_for_one_step(self):
+        program = self.GROUPS + REST + "print([g['lr'] for g in opt.param_groups])"
+        with Psgd(program) as p:
+            p.begin(TAKES_GRADIENTS, [3, 4])
+            self.assertEqual(p.step(0, [2, 2], factor=0.25).lr, 0.5)
+            self.assertEqual(p.params.tolist(), [3 - 0.25, 4 - 0.5])
+            p.step(1, [2, 2])
+            self.assertEqual(p.params.tolist(), [2.75 - 1, 3.5 - 2])
+            p.stop()
+        self.assertEqual(p.stdout, "[0.5, 1.0]\n")
+        with Psgd(program) as p:
+            p.begin(0, [3, 4])
+            self.assertEqual(p.local_step(0, factor=0.25).lr, 0.5)
+            self.assertEqual(p.params.tolist(), [3 - 0.125 * 1.5, 4 - 0.25])
+            p.stop()
+        self.assertEqual(p.stdout, "[0.5, 1.0]\n")
+
+    def test_a_rate_that_is_a_tensor_is_multiplied_too(self):
+        with Psgd(LINEAR.replace("lr=0.5", "lr=torch.tensor(0.5)") + "print(float(opt.param_groups[0]['lr']))") as p:
+            p.begin(TAKES_GRADIENTS, [3, 4])
+            p.step(0, [2, 2], factor=0.25)
+            self.assertEqual(p.params.tolist(), [2.75, 3.75])
+            p.stop()
+        self.assertEqual(p.stdout, "0.5\n")
+
+    def test_a_worker_that_sits_out_follows_the_others_at_this_rate(self):
+        with Psgd(LINEAR) as p:
+            p.begin(TAKES_GRADIENTS, [3, 4])
+            p.step(0, [2, 2], flags=0, factor=0.25)
+            self.assertEqual(p.params.tolist(), [2.75, 3.75])
+            p.stop()
+
+    def test_an_optimizer_without_a_rate_is_refused(self):
+        program = LINEAR.replace("opt = psgd", "del opt.param_groups[0]['lr']\nopt = psgd").replace("opt.step()", "psgd.trainer.worker().gradient(lr=1)\n    opt.step()")
+        with Psgd(program) as p:
+            p.begin(0)
+            p.go(0, factor=0.5)
+            self.assertEqual(p.take(FAILED).text, "the job's rule multiplies the learning rate by 0.5, and SGD has none")
+            p.expects = 1
+
+    def test_a_loop_of_the_programs_own_asks_for_it(self):
+        program = NET + SGD + """
+w = psgd.trainer.open(net)
+while w.next():
+    opt.zero_grad()
+    loss = net(torch.ones(3, 1)).mean()
+    loss.backward()
+    w.gradient(loss=loss, samples=3, lr=0.5)
+    opt.param_groups[0]["lr"] = 0.5 * %s
+    opt.step()
+    w.stepped()
+"""
+        with Psgd(program % "w.lr_factor") as p:
+            p.begin(TAKES_GRADIENTS, [3, 4])
+            self.assertEqual(p.step(0, [2, 2], factor=0.5).lr, 0.5)
+            self.assertEqual(p.params.tolist(), [2.5, 3.5])
+            p.stop()
+        with Psgd(program % "1") as p:
+            p.begin(TAKES_GRADIENTS, [3, 4])
+            p.go(0)
+            p.take(GRADIENT)
+            p.send(UPDATE, lr=0.5)
+            self.assertTrue(p.take(FAILED).text.startswith("the job's rule changes the learning rate, here by 0.5: multiply"))
+            p.expects = 1
 
 
 class Optimizers(unittest.TestCase):
@@ -581,6 +791,9 @@ class Refused(unittest.TestCase):
             "type('DistributedDataParallel', (nn.Linear,), {})(1, 1)": "give net.module",
             "type('FullyShardedDataParallel', (nn.Linear,), {})(1, 1)": "which has a part of each parameter only",
             "type('FSDPLinear', (nn.Linear,), {})(1, 1)": "which has a part of each parameter only",
+            "type('DeepSpeedEngine', (nn.Linear,), {})(1, 1)": "which has a part of each parameter only",
+            "nn.Linear(1, 1)\nnet.weight.ds_id = 0": "'weight' is in parts, by DeepSpeed's ZeRO-3",
+            "nn.Linear(1, 1)\nnet.weight = type('DTensor', (nn.Parameter,), {})(torch.ones(1, 1))": "'weight' is a DTensor, of which each process has a part",
         }
         for net, sentence in nets.items():
             with self.subTest(net):

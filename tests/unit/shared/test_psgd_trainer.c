@@ -358,7 +358,7 @@ TEST(a_program_that_does_not_ask_for_a_factor_fails)
     put_factor(TRAINER_UPDATE, 0, 0.5);
     assert_non_null(psgd_gradient(p, 1, 8, 0.1));
     assert_int_equal(psgd_stepped(p), -1);
-    assert_said("here to 0.5 times the program's: multiply the rate of each update by psgd_lr_factor()");
+    assert_said("here by 0.5: multiply that of each update by psgd_lr_factor()");
     take(TRAINER_GRADIENT);
     take_failure("the job's rule changes the learning rate");
 }
