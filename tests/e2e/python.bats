@@ -51,6 +51,11 @@ tests_of() { # tests_of "MODULE..." NAME...
 }
 
 # bats test_tags=check
+@test "a training program has trees of jax, or of a module with its calls" {
+    tests_of numpy trainer_jax
+}
+
+# bats test_tags=check
 @test "a training script of torch in three lines" {
     tests_of torch trainer_torch
 }
@@ -134,6 +139,19 @@ only() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "
     limited bash -e session.sh 3>&-
     jq -e '.state == "succeeded" and .models_agree' trained/run.json
     limited python3 load.py
+}
+
+# setup.sh does not install jax: pip install jax
+# bats test_tags=check
+@test "the training program in jax in docs/trainer.md runs on two agents" {
+    with_python jax
+    start_agents 2
+    only 'python jax' >train.py
+    for rule in allreduce fedavg:every=10; do
+        submit --trainer train.py --codec $rule --node_count 2 --epochs 2 -o ${rule%:*}
+        jq -e '.state == "succeeded" and .models_agree' ${rule%:*}/run.json
+        grep -q 'the last loss: ' ${rule%:*}/logs/worker-1.log
+    done
 }
 
 example() { # example NAME [ARGUMENT...]
