@@ -56,8 +56,8 @@
  *                    after the last worker has left                  WORKER_IS_DONE
  *   after_event      rows of comm.csv                                WORKER_RECORDS    at_rounds
  *
- * Where a program updates, params may be older than its tensors after a step for which `stores` was not set. Then
- * WORKER_STORES comes before WORKER_EVALUATES, WORKER_SAVES, and the last exchange in at_close.
+ * Where a program updates, params may be older than its tensors after a step for which `stores` was not set.
+ * Then WORKER_STORES comes before WORKER_EVALUATES, WORKER_SAVES, and the last exchange in at_close.
  *
  * The machine switches the phases of the exchange's stopwatch: what a request asks for is timed as the phase
  * of its state, and from WORKER_WAITS until the wait ends as PHASE_WAIT. */

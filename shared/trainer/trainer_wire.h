@@ -83,8 +83,8 @@ enum trainer_kind {
     TRAINER_REFUSED,       /* text: why */
     TRAINER_SHARDED,       /* n: of indices, uint32, each less than the rows, with a file of them in memory */
     /* step: from 0, less than n_steps; lr: the rule's factor on the rate of the update to come, mostly 1;
-     * flags TRAINER_TAKES_PART, TRAINER_HAS_CHANGED, TRAINER_READS. In a simulation: n, of the step's indices,
-     * and `go` */
+     * flags TRAINER_TAKES_PART, TRAINER_HAS_CHANGED, TRAINER_READS. In a simulation: n, of the step's
+     * indices, and `go` */
     TRAINER_GO,
     TRAINER_UPDATE,   /* lr: as in GO, in its place; flags TRAINER_COMBINED, TRAINER_HAS_CHANGED */
     TRAINER_EVALUATE, /* step: of steps done; flag TRAINER_HAS_CHANGED */

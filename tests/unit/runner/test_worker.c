@@ -1,7 +1,7 @@
 /* A training loop of one's own around runner/core/worker.h, of the shape that another program's has: nodes
  * that are drawn to points w* of their own, by the gradient w - w*. In some tests the loop also updates, as a
- * user's program does (set.trainer), and where it need not store its tensors, params are NAN: nothing may read
- * them. */
+ * user's program does (set.trainer), and where it need not store its tensors, params are NAN: nothing may
+ * read them. */
 #include "tests/unit/unit.h"
 
 #include <math.h>
