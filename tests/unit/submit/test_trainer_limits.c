@@ -5,16 +5,18 @@
 static struct err e;
 static struct options o;
 
-static int check(const struct codec_facts *f, const char *const *arguments)
+static int check(const struct codec_facts *f, enum trainer_update who, const char *const *arguments)
 {
     static struct unit_argv argv; /* operands point into it */
 
     unit_argv(&argv, "submit", arguments);
     assert_ok(options_parse(&o, FOR_SUBMIT, argv.n, argv.of, &e));
-    return trainer_limits_check(&o, f, &e);
+    return trainer_limits_check(&o, f, who, &e);
 }
 
-#define CHECK(f, ...) check(f, (const char *const[]){"--trainer", "dir/train.py", __VA_ARGS__, NULL})
+#define CHECK_OF(who, f, ...)                                                                                \
+    check(f, who, (const char *const[]){"--trainer", "dir/train.py", __VA_ARGS__, NULL})
+#define CHECK(f, ...) CHECK_OF(TRAINER_UPDATES, f, __VA_ARGS__)
 
 TEST(options_of_the_exchange_and_the_records_are_accepted)
 {
@@ -66,6 +68,24 @@ TEST(rules_that_need_psgds_own_optimizer_or_gradient_are_refused)
     assert_error_has("equal to the bit");
 }
 
+TEST(a_function_of_gradients_has_psgds_optimizer_and_any_rule)
+{
+    const struct codec_facts ps = {.name = "ps", .updates_on_server = true};
+
+    assert_ok(CHECK_OF(TRAINER_MAY_UPDATE, &ps, "--codec", "ps", "--learn_rate", "0.5", "--batch_size", "8"));
+    assert_int_equal(CHECK_OF(TRAINER_MAY_UPDATE, &ps, "--model", "lenet"), ERR_CONFIG);
+}
+
+TEST(a_function_that_trains_gives_no_gradients_to_combine)
+{
+    const struct codec_facts allreduce = {.name = "allreduce", .sends_grads = true};
+    const struct codec_facts fedavg = {.name = "fedavg"};
+
+    assert_ok(CHECK_OF(TRAINER_TRAINS, &fedavg, "--codec", "fedavg"));
+    assert_int_equal(CHECK_OF(TRAINER_TRAINS, &allreduce, "--codec", "allreduce"), ERR_CONFIG);
+    assert_error_has("combines or changes gradients");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -73,6 +93,8 @@ int main(void)
         cmocka_unit_test(options_of_what_the_program_has_itself_are_refused),
         cmocka_unit_test(a_partition_by_a_column_and_a_list_for_layers_are_refused),
         cmocka_unit_test(rules_that_need_psgds_own_optimizer_or_gradient_are_refused),
+        cmocka_unit_test(a_function_of_gradients_has_psgds_optimizer_and_any_rule),
+        cmocka_unit_test(a_function_that_trains_gives_no_gradients_to_combine),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
