@@ -669,7 +669,7 @@ def _report_failure(w: Worker) -> None:
     def hook(kind: Any, error: BaseException, trace: Any) -> None:
         if w._link and w._state not in ("ended", "forked"):
             said = str(error) if isinstance(error, Error) else f"{kind.__name__}: {error}"
-            w._link.send(wire.FAILED, text=wire.shortened(said))
+            w._link.fail(said)
         others(kind, error, trace)
 
     sys.excepthook = hook

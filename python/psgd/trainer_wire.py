@@ -10,7 +10,7 @@ import sys
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 ENVIRONMENT = "PSGD_TRAINER_FD"
-VERSION, TEXT, DIMS, TENSORS_MAX, PAGE = 1, 128, 8, 4096, 4096
+VERSION, TEXT, PARTS, DIMS, TENSORS_MAX, PAGE = 1, 128, 4, 8, 4096, 4096
 
 OPEN, TENSOR, VALUES, SHARD, READY, GRADIENT, UPDATED, EVALUATED, METRIC, SAVED, RESTORED, FINISHED, FAILED, STORED = range(1, 15)
 ACCEPTED, REFUSED, SHARDED, GO, UPDATE, EVALUATE, SAVE, RESTORE, STOP, STORE = range(64, 74)
@@ -18,7 +18,7 @@ ACCEPTED, REFUSED, SHARDED, GO, UPDATE, EVALUATE, SAVE, RESTORE, STOP, STORE = r
 STATISTIC, HAS_LABELS, TAKES_GRADIENTS, DESCRIBES, TAKES_PART, HAS_CHANGED, COMBINED, HAS_FAILED, IS_RESUMED = (
     1 << i for i in range(9)
 )
-IS_FUNCTION, GIVES_GRADIENTS, SIMULATES, READS, FROZEN = (1 << i for i in range(9, 14))
+IS_FUNCTION, GIVES_GRADIENTS, SIMULATES, READS, FROZEN, GOES_ON = (1 << i for i in range(9, 15))
 
 _HEAD = struct.Struct("=IIQQQdddIi")  # kind, version, sequence, step, n, loss, accuracy, lr, flags, n_dims
 _OF = struct.Struct(f"={DIMS}Q{TEXT}s")  # shape, text
@@ -68,7 +68,15 @@ class Record(NamedTuple):
     @property
     def text(self) -> str:
         """Why psgd refuses or stops."""
-        return _OF.unpack(self.body)[-1].partition(b"\0")[0].decode(errors="replace")
+        return self._text.decode(errors="replace")
+
+    @property
+    def _text(self) -> bytes:
+        return self.body[8 * DIMS :].partition(b"\0")[0]
+
+    def joined(self, other: "Record") -> "Record":
+        """With the text of the next record, in which that of this one goes on."""
+        return other._replace(body=self.body[: 8 * DIMS] + self._text + other._text)
 
     @property
     def node(self) -> int:
@@ -83,11 +91,6 @@ class Record(NamedTuple):
 
 def note(text: str) -> None:
     print(f"psgd: {text}", file=sys.stderr, flush=True)
-
-
-def shortened(text: str) -> bytes:
-    """As UTF-8 that a record has room for."""
-    return text.encode(errors="replace")[: TEXT - 1].decode(errors="ignore").encode()
 
 
 class Link:
@@ -141,8 +144,25 @@ class Link:
         except (BrokenPipeError, ConnectionResetError):
             pass
 
+    def fail(self, why: str) -> None:
+        """Sends why the program gives up."""
+        left = why.encode(errors="replace")
+        for part in range(1, PARTS + 1):
+            text = left[: TEXT - 1].decode(errors="ignore").encode()
+            left = left[len(text) :]
+            goes_on = len(left) > 0 and part < PARTS
+            self.send(FAILED, text=text, flags=GOES_ON if goes_on else 0)
+            if not goes_on:
+                return
+
     def receive(self, *kinds: int) -> Record:
         """The next record, of one of these kinds, or a STOP."""
+        r = self._receive(*kinds)
+        while r.kind in (REFUSED, STOP) and r.flags & GOES_ON:
+            r = r.joined(self._receive(r.kind))
+        return r
+
+    def _receive(self, *kinds: int) -> Record:
         try:
             data, control, how, _ = self.socket.recvmsg(_BYTES, self.room, _CLOSES)
         except ConnectionResetError:

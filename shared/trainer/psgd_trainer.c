@@ -68,7 +68,7 @@ struct psgd {
     bool is_finished;            /* the program has no more data */
 
     bool has_job_failed;
-    char why[TRAINER_TEXT];
+    char why[TRAINER_REASON]; /* of REFUSED or STOP */
     char error[ERROR_TEXT];
 };
 
@@ -94,8 +94,8 @@ __attribute__((format(printf, 1, 2))) static int set_error(const char *fmt, ...)
     return -1;
 }
 
-/* A text for a record, cut before a character that does not fit. */
-static void put_text(char out[TRAINER_TEXT], const char *text)
+/* A text for a record, cut before a character that does not fit. Returns its bytes. */
+static size_t put_text(char out[TRAINER_TEXT], const char *text)
 {
     size_t n = strnlen(text, TRAINER_TEXT);
 
@@ -106,6 +106,7 @@ static void put_text(char out[TRAINER_TEXT], const char *text)
     }
     memcpy(out, text, n);
     out[n] = '\0';
+    return n;
 }
 
 static ssize_t send_packet(struct psgd *p, struct trainer_record *r, int fd, int flags)
@@ -136,17 +137,29 @@ static ssize_t send_packet(struct psgd *p, struct trainer_record *r, int fd, int
     return n;
 }
 
+static void send_failed(struct psgd *p, const char *why)
+{
+    bool goes_on = true;
+
+    for (int part = 1; goes_on; part++) {
+        struct trainer_record r = {.kind = TRAINER_FAILED};
+
+        why += put_text(r.u.of.text, why);
+        goes_on = *why && part < TRAINER_PARTS;
+        r.flags = goes_on ? TRAINER_GOES_ON : 0;
+        if (send_packet(p, &r, -1, MSG_DONTWAIT) < 0)
+            return; /* psgd has ended, or hangs */
+    }
+}
+
 static void give_up(struct psgd *p, const char *why)
 {
-    struct trainer_record r = {.kind = TRAINER_FAILED};
-
     if (p->turn == TURN_STOPPED || p->turn == TURN_FAILED)
         return;
     snprintf(p->error, sizeof p->error, "%s", why);
     p->turn = TURN_FAILED;
-    put_text(r.u.of.text, why);
     if (p->socket >= 0)
-        send_packet(p, &r, -1, MSG_DONTWAIT); /* psgd may have ended, or hang */
+        send_failed(p, why);
 }
 
 /* Ends the session with an error, and tells psgd. */
@@ -261,11 +274,13 @@ static const char *fault_of(const struct psgd *p, const struct incoming *in, ssi
     return NULL;
 }
 
-/* A text of psgd's, which may be printed to a terminal. */
-static void take_text(char out[TRAINER_TEXT], const struct trainer_record *r)
+/* Appends a text of psgd's, which may be printed to a terminal. */
+static void take_text(struct psgd *p, const struct trainer_record *r)
 {
-    memcpy(out, r->u.of.text, TRAINER_TEXT);
-    for (char *c = out; *c; c++)
+    size_t n = strlen(p->why);
+
+    snprintf(p->why + n, sizeof p->why - n, "%s", r->u.of.text);
+    for (char *c = p->why + n; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = '?';
 }
@@ -274,16 +289,13 @@ static void take_stop(struct psgd *p, const struct trainer_record *r)
 {
     bool is_described = p->turn == TURN_AWAITED && (r->flags & TRAINER_DESCRIBES);
 
-    take_text(p->why, r);
     p->has_job_failed = r->flags & TRAINER_HAS_FAILED;
     p->turn = TURN_STOPPED;
     if (is_described && !p->has_job_failed)
         exit(EXIT_SUCCESS); /* job_submit has what it wants: the program's own loop would train for nothing */
 }
 
-/* Takes the next record of psgd's, for which it waits unless `flags` has MSG_DONTWAIT. PSGD_STOP: the job has
- * ended; < 0: *p has failed; > PSGD_STOP: the caller uses the record, or calls refuse_record. */
-static int receive_record(struct psgd *p, struct incoming *in, int flags)
+static int receive_one(struct psgd *p, struct incoming *in, int flags)
 {
     ssize_t n = receive_packet(p, in, flags);
     const char *fault;
@@ -297,6 +309,35 @@ static int receive_record(struct psgd *p, struct incoming *in, int flags)
         return fail_with(p, "psgd has sent %s", fault);
     }
     p->n_received++;
+    return 0;
+}
+
+/* Takes the rest of a text: it has been sent at once, or psgd has ended. */
+static int receive_rest(struct psgd *p, struct incoming *in)
+{
+    uint32_t kind = in->record.kind;
+
+    p->why[0] = '\0';
+    take_text(p, &in->record);
+    while (in->record.flags & TRAINER_GOES_ON) {
+        if (receive_one(p, in, 0) < 0)
+            return -1;
+        if (in->record.kind != kind) {
+            close_fd(&in->fd);
+            return fail_with(p, "psgd has sent a text without its end");
+        }
+        take_text(p, &in->record);
+    }
+    return 0;
+}
+
+/* Takes the next record of psgd's, for which it waits unless `flags` has MSG_DONTWAIT; of a REFUSED or a STOP
+ * p->why is the text. PSGD_STOP: the job has ended; < 0: *p has failed; > PSGD_STOP: the caller uses the
+ * record, or calls refuse_record. */
+static int receive_record(struct psgd *p, struct incoming *in, int flags)
+{
+    if (receive_one(p, in, flags) < 0 || (has_text(in->record.kind) && receive_rest(p, in) < 0))
+        return -1;
     if (in->record.kind != TRAINER_STOP)
         return PSGD_GO;
     take_stop(p, &in->record);
@@ -306,13 +347,10 @@ static int receive_record(struct psgd *p, struct incoming *in, int flags)
 /* A record that is well-formed, but refuses the program's one or does not belong here. */
 static int refuse_record(struct psgd *p, struct incoming *in, const char *wanted)
 {
-    char why[TRAINER_TEXT];
-
     close_fd(&in->fd);
     if (in->record.kind != TRAINER_REFUSED)
         return fail_with(p, "psgd has sent record %lu, and not %s", (unsigned long)in->record.kind, wanted);
-    take_text(why, &in->record);
-    return fail_with(p, "psgd refuses the program: %s", why);
+    return fail_with(p, "psgd refuses the program: %s", p->why);
 }
 
 /* Alone: does nothing. */

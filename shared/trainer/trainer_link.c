@@ -46,7 +46,7 @@ static const struct {
     [TRAINER_SAVED] = {.name = "SAVED"},
     [TRAINER_RESTORED] = {.name = "RESTORED"},
     [TRAINER_FINISHED] = {.name = "FINISHED"},
-    [TRAINER_FAILED] = {"FAILED", .has_text = true},
+    [TRAINER_FAILED] = {"FAILED", .flags = TRAINER_GOES_ON, .has_text = true},
     [TRAINER_STORED] = {.name = "STORED"},
 };
 
@@ -133,19 +133,27 @@ static int check_record(const struct trainer_link *l, const struct trainer_recor
     return 0;
 }
 
-static int report_failure(struct trainer_link *l, const struct trainer_record *r, struct err *e)
+static int report_failure(struct trainer_link *l, struct err *e)
 {
-    char text[TRAINER_TEXT];
-
     l->has_failed = true;
-    memcpy(text, r->u.of.text, sizeof text);
-    utf8_clean(text, strlen(text), false);
+    utf8_clean(l->reason, strlen(l->reason), false);
     return err_set(e, ERR_TRAINER, "%s: %s", l->cfg.program,
-                   text[0] ? text : "it gives up, without a reason");
+                   l->reason[0] ? l->reason : "it gives up, without a reason");
 }
 
-/* Takes a record that is there. 1: there is none. */
-static int take_record(struct trainer_link *l, struct trainer_record *r, int *fd, struct err *e)
+/* Takes a FAILED. 0: its text goes on in the next record. */
+static int take_reason(struct trainer_link *l, const struct trainer_record *r, struct err *e)
+{
+    size_t n = strlen(l->reason);
+
+    snprintf(l->reason + n, sizeof l->reason - n, "%s", r->u.of.text);
+    if ((r->flags & TRAINER_GOES_ON) && ++l->n_parts < TRAINER_PARTS)
+        return 0;
+    return report_failure(l, e);
+}
+
+/* Receives a packet that is there. 1: there is none. */
+static int receive_record(struct trainer_link *l, struct trainer_record *r, int *fd, struct err *e)
 {
     ssize_t n = fd_pass_receive(l->cfg.fd, r, sizeof *r, fd, MSG_DONTWAIT);
     int rc;
@@ -161,14 +169,27 @@ static int take_record(struct trainer_link *l, struct trainer_record *r, int *fd
     if (n < 0)
         return err_errno(e, ERR_IO, "the connection to %s", l->cfg.program);
     rc = check_record(l, r, (size_t)n, *fd, e);
-    if (rc == 0 && r->kind == TRAINER_FAILED)
-        rc = report_failure(l, r, e);
     if (rc < 0) {
         close_passed(*fd);
         return rc;
     }
     l->n_received++;
     return 0;
+}
+
+/* Takes a record that is there, other than a FAILED, which is an error. 1: there is none. */
+static int take_record(struct trainer_link *l, struct trainer_record *r, int *fd, struct err *e)
+{
+    int rc;
+
+    while ((rc = receive_record(l, r, fd, e)) == 0 && r->kind == TRAINER_FAILED)
+        if (take_reason(l, r, e) < 0)
+            return e->code;
+    if (rc == 1 || l->n_parts == 0)
+        return rc;
+    if (rc == 0)
+        close_passed(*fd);
+    return report_failure(l, e); /* no more of the reason has come */
 }
 
 /* Waits until the socket is readable, at most a second or until the deadline. */
@@ -232,22 +253,25 @@ static int send_record(struct trainer_link *l, const struct trainer_record *r, i
     return err_errno(e, ERR_IO, "the connection to %s", l->cfg.program);
 }
 
-/* Cuts the text before a character that does not fit. */
-static void set_text(struct trainer_record *r, const char *text)
+/* In as many records as its length needs, none of which cuts a character. */
+static int send_reason(struct trainer_link *l, enum trainer_kind kind, uint32_t flags, const char *why,
+                       struct err *e)
 {
-    size_t n = strlen(text);
+    for (int part = 1;; part++) {
+        struct trainer_record r = {.kind = kind, .flags = flags};
+        size_t n = strlen(why);
+        bool goes_on = n >= TRAINER_TEXT && part < TRAINER_PARTS;
 
-    n = utf8_whole(text, n < TRAINER_TEXT ? n : TRAINER_TEXT - 1);
-    memcpy(r->u.of.text, text, n);
-    r->u.of.text[n] = '\0';
-}
-
-static int answer_refused(struct trainer_link *l, const char *why, struct err *e)
-{
-    struct trainer_record r = {.kind = TRAINER_REFUSED};
-
-    set_text(&r, why);
-    return send_record(l, &r, -1, e);
+        n = utf8_whole(why, n < TRAINER_TEXT ? n : TRAINER_TEXT - 1);
+        memcpy(r.u.of.text, why, n);
+        if (goes_on)
+            r.flags |= TRAINER_GOES_ON;
+        if (send_record(l, &r, -1, e) < 0)
+            return e->code;
+        if (!goes_on)
+            return 0;
+        why += n;
+    }
 }
 
 /* Metrics and shards, before an answer. */
@@ -325,7 +349,7 @@ static int take_shard(struct trainer_link *l, const struct trainer_record *r, in
     rc = l->cfg.shard(l->cfg.owner, &request, &index, &n, e);
     free(labels);
     if (rc == ERR_TRAINER)
-        rc = answer_refused(l, e->text, e);
+        rc = send_reason(l, TRAINER_REFUSED, 0, e->text, e);
     else if (rc == 0)
         rc = send_index(l, index, n, e);
     free(index);
@@ -549,7 +573,7 @@ int trainer_link_compare(const struct trainer_link *l, int node, const struct tr
 
 void trainer_link_refuse(struct trainer_link *l, const char *why)
 {
-    answer_refused(l, why, &(struct err){0});
+    send_reason(l, TRAINER_REFUSED, 0, why, &(struct err){0});
 }
 
 static uint64_t whole_pages(uint64_t bytes)
@@ -610,9 +634,6 @@ int trainer_link_turn(struct trainer_link *l, const struct trainer_record *turn,
 
 void trainer_link_stop(struct trainer_link *l, uint32_t flags, const char *why)
 {
-    struct trainer_record r = {.kind = TRAINER_STOP, .flags = flags};
-
-    set_text(&r, why);
     if (l->cfg.fd >= 0 && !l->has_ended)
-        send_record(l, &r, -1, &(struct err){0});
+        send_reason(l, TRAINER_STOP, flags, why, &(struct err){0});
 }

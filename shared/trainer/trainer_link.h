@@ -54,6 +54,8 @@ struct trainer_link {
     uint32_t opened; /* flags of OPEN */
     bool has_ended;  /* the program has closed its end: what it ended with may be known elsewhere */
     bool has_failed; /* it has sent FAILED */
+    char reason[TRAINER_REASON]; /* why, as far as it has come */
+    int n_parts;                 /* of it */
 };
 
 void trainer_link_open(struct trainer_link *l, const struct trainer_link_config *cfg);

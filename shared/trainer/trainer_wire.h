@@ -35,8 +35,9 @@
  * psgd writes those of each GO to the file.
  *
  * METRIC may precede each record of the program. FAILED, at any time, names why the program gives up. A
- * version, sequence or kind that is not expected ends either side with an error, as do a text without a zero,
- * and a descriptor that is missing or not mentioned here.
+ * reason (FAILED, REFUSED, STOP) that is longer than a record goes on in the next ones, of the same kind, at
+ * most TRAINER_PARTS in all. A version, sequence or kind that is not expected ends either side with an error,
+ * as do a text without a zero, and a descriptor that is missing or not mentioned here.
  *
  * No length, offset or text is taken from the shared memory: a codec in the runner may have written it. */
 #ifndef PSGD_TRAINER_WIRE_H
@@ -49,6 +50,8 @@
 enum {
     TRAINER_VERSION = 1,
     TRAINER_TEXT = 128,
+    TRAINER_PARTS = 4,
+    TRAINER_REASON = TRAINER_PARTS * (TRAINER_TEXT - 1) + 1, /* bytes of a reason with its zero */
     TRAINER_DIMS = 8,
     TRAINER_TENSORS_MAX = 4096,
     TRAINER_PAGE = 4096,
@@ -110,7 +113,8 @@ enum trainer_flag {
     /* GO: psgd reads params after this step. Otherwise a program whose tensors lie elsewhere may leave their
      * copy out, until a GO with this flag or a STORE. */
     TRAINER_READS = 4096,
-    TRAINER_FROZEN = 8192 /* TENSOR: it is not exchanged, only compared */
+    TRAINER_FROZEN = 8192,  /* TENSOR: it is not exchanged, only compared */
+    TRAINER_GOES_ON = 16384 /* FAILED, REFUSED, STOP: the next record has more of the text */
 };
 
 /* The memory is a file of at least `bytes`, sealed against shrinking. params, grads and combined, floats

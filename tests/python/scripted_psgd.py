@@ -18,7 +18,7 @@ ACCEPTED, REFUSED, SHARDED, GO, UPDATE, EVALUATE, SAVE, RESTORE, STOP, STORE = r
 STATISTIC, HAS_LABELS, TAKES_GRADIENTS, DESCRIBES, TAKES_PART, HAS_CHANGED, COMBINED, HAS_FAILED, IS_RESUMED = (
     1 << k for k in range(9)
 )
-IS_FUNCTION, GIVES_GRADIENTS, SIMULATES, READS, FROZEN = (1 << k for k in range(9, 14))
+IS_FUNCTION, GIVES_GRADIENTS, SIMULATES, READS, FROZEN, GOES_ON = (1 << k for k in range(9, 15))
 HEAD, TEXT, PLAN = struct.Struct("=IIQQQdddIi"), struct.Struct("=8Q128s"), struct.Struct("=ii9Q")
 WAIT = 60  # for each record
 
@@ -117,8 +117,8 @@ class Psgd:
         self.sent += 1
 
     def take(self, kind):
-        """The program's next record, which must be of this kind. `metrics`: those before it."""
-        metrics = {}
+        """The program's next record, which must be of this kind. `metrics`: those before it. Of a text that goes on, all of it."""
+        metrics, before = {}, ""
         while True:
             data, files, flags, _ = socket.recv_fds(self.socket, 257, 2)
             assert data, f"the program has ended, and not sent {kind}"
@@ -133,6 +133,10 @@ class Psgd:
                 metrics[text] = loss
                 continue
             assert got == kind, f"the program sent {got} {text!r}, and not {kind}"
+            if flags & GOES_ON:
+                before += text
+                continue
+            text = before + text
             return SimpleNamespace(
                 step=step, n=n, loss=loss, accuracy=accuracy, lr=lr, flags=flags, shape=tuple(shape[:n_dims]), text=text,
                 files=files, metrics=metrics,

@@ -12,6 +12,7 @@ from scripted_psgd import (
     FAILED,
     FINISHED,
     GO,
+    GOES_ON,
     GRADIENT,
     HAS_CHANGED,
     HAS_FAILED,
@@ -374,6 +375,16 @@ for epoch in range(2):
             p.expects = 1
         self.assertIn("psgd.trainer.Error: dirichlet needs labels: shard(n, labels)", p.stderr)
 
+    def test_a_text_that_a_record_has_no_room_for_takes_several(self):
+        why = "ä" * 100 + " needs labels" * 10
+        with Psgd(self.PROGRAM % None) as p:
+            self.shard(p)
+            for part in range(0, len(why), 50):
+                p.send(REFUSED, text=why[part : part + 50], flags=GOES_ON if part + 50 < len(why) else 0)
+            self.assertEqual(p.take(FAILED).text, why)
+            p.expects = 1
+        self.assertTrue(p.stderr.endswith(f"psgd.trainer.Error: {why}\n"))
+
     def test_rows_that_there_are_not_are_refused(self):
         for rows, n in (struct.pack("2I", 4, 5), 2), (struct.pack("I", 4), 2):
             with Psgd(self.PROGRAM % None) as p:
@@ -426,10 +437,10 @@ class Ends(unittest.TestCase):
             p.accept()
             self.failing(p, "ZeroDivisionError: division by zero")
         self.assertIn("Traceback", p.stderr)
-        with Psgd(DESCENT.replace("while", "raise ValueError('ä' * 200)\nwhile", 1)) as p:
+        with Psgd(DESCENT.replace("while", "raise ValueError('ä' * 300)\nwhile", 1)) as p:
             p.take_tensors()
             p.accept()
-            self.failing(p, "ValueError: " + "ä" * 57)
+            self.failing(p, "ValueError: " + "ä" * 246)  # four records
 
     def test_a_forked_process_is_no_worker_and_does_not_keep_the_socket(self):
         program = DESCENT.replace(

@@ -1018,14 +1018,19 @@ TEST(a_call_out_of_turn_ends_the_session_with_a_sentence)
 
 TEST(a_program_that_gives_up_says_why)
 {
-    char why[2 * TRAINER_TEXT] = "", expected[TRAINER_TEXT] = "";
+    char why[2 * TRAINER_TEXT] = "";
+    struct trainer_record r;
 
     for (int i = 0; i < 70; i++)
         strcat(why, "\xc3\xa4"); /* 140 bytes */
-    memcpy(expected, why, TRAINER_TEXT - 2);
     open_in_turn(TRAINER_GO, 0);
     psgd_fail(p, why);
-    assert_string_equal(take(TRAINER_FAILED).u.of.text, expected); /* whole characters */
+    r = take(TRAINER_FAILED);
+    assert_int_equal(r.flags, TRAINER_GOES_ON);
+    assert_int_equal(strlen(r.u.of.text), TRAINER_TEXT - 2); /* whole characters */
+    r = take(TRAINER_FAILED);
+    assert_int_equal(r.flags, 0);
+    assert_string_equal(r.u.of.text, why + TRAINER_TEXT - 2);
     assert_int_equal(psgd_stepped(p), -1);
     assert_said(why);
     psgd_close(p);
@@ -1190,6 +1195,24 @@ TEST(a_description_ends_the_process_at_the_first_psgd_next)
     fake.n_fds++; /* the child's socket, which this process has, too */
 }
 
+TEST(a_reason_of_psgds_may_take_several_records)
+{
+    open_accepted(0);
+    put_text(TRAINER_STOP, "node 1: ", TRAINER_HAS_FAILED | TRAINER_GOES_ON);
+    put_text(TRAINER_STOP, "lost,\n", TRAINER_HAS_FAILED | TRAINER_GOES_ON);
+    put_text(TRAINER_STOP, " by reset", TRAINER_HAS_FAILED);
+    assert_int_equal(psgd_next(p), -1);
+    assert_said("the job has failed: node 1: lost,? by reset");
+
+    assert_int_equal(end(NULL), 0);
+    begin(NULL);
+    open_accepted(0);
+    put_text(TRAINER_STOP, "node 1", TRAINER_GOES_ON);
+    put(TRAINER_GO, 0, 0);
+    assert_int_equal(psgd_next(p), -1);
+    assert_said("psgd has sent a text without its end");
+}
+
 TEST(a_description_that_failed_is_an_error)
 {
     open_accepted(TRAINER_DESCRIBES);
@@ -1233,6 +1256,7 @@ int main(void)
         cmocka_unit_test(a_call_out_of_turn_ends_the_session_with_a_sentence),
         ON_A_SOCKET(a_program_that_gives_up_says_why),
         ON_A_SOCKET(a_program_that_closes_too_early_has_failed),
+        ON_A_SOCKET(a_reason_of_psgds_may_take_several_records),
         ON_A_SOCKET(a_forked_child_cannot_use_its_parents_session),
         ON_A_SOCKET(the_socket_is_taken_once_and_not_inherited_by_programs),
         ON_A_SOCKET(an_environment_that_names_no_socket_is_refused),

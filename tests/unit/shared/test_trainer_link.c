@@ -572,6 +572,27 @@ TEST(the_end_of_a_program_is_noticed_with_its_own_reason)
     assert_refused(go(&answer, &e), &e, "train.py: no batches?[2J");
     close_link();
 
+    open_link(); /* a reason of two records, then one without its end */
+    send_one((struct trainer_record){
+        .kind = TRAINER_FAILED, .flags = TRAINER_GOES_ON, .u.of.text = "no batches: "});
+    send_one((struct trainer_record){.kind = TRAINER_FAILED, .u.of.text = "give it data"});
+    assert_refused(go(&answer, &e), &e, "train.py: no batches: give it data");
+    assert_true(it.link.has_failed);
+    close_link();
+
+    open_link();
+    send_one(
+        (struct trainer_record){.kind = TRAINER_FAILED, .flags = TRAINER_GOES_ON, .u.of.text = "no batches"});
+    close_program();
+    assert_refused(go(&answer, &e), &e, "train.py: no batches");
+    close_link();
+
+    open_link(); /* psgd takes no more records than a reason may have */
+    for (int i = 0; i < TRAINER_PARTS; i++)
+        send_one((struct trainer_record){.kind = TRAINER_FAILED, .flags = TRAINER_GOES_ON, .u.of.text = "a"});
+    assert_refused(go(&answer, &e), &e, "train.py: aaaa");
+    close_link();
+
     open_link(); /* a record of psgd's is unread */
     send_one((struct trainer_record){.kind = TRAINER_GRADIENT});
     assert_ok(go(&answer, &e));
@@ -622,8 +643,11 @@ TEST(a_stopped_program_learns_why)
     open_link();
     trainer_link_stop(&it.link, TRAINER_HAS_FAILED, text);
     r = receive(TRAINER_STOP, &fd);
-    assert_int_equal(r.flags, TRAINER_HAS_FAILED);
+    assert_int_equal(r.flags, TRAINER_HAS_FAILED | TRAINER_GOES_ON);
     assert_int_equal(strlen(r.u.of.text), TRAINER_TEXT - 2); /* a character is not cut */
+    r = receive(TRAINER_STOP, &fd);
+    assert_int_equal(r.flags, TRAINER_HAS_FAILED);
+    assert_string_equal(r.u.of.text, "\xc3\xa4");
     close_link();
 }
 
