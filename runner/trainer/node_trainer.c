@@ -25,6 +25,10 @@ static const double START_S = 600;
  * Peers of a failed node see its end when its process ends. */
 static const double GRACE_S = 60, FAILED_GRACE_S = 1;
 
+/* A turn of so many times --round-timeout is told once: the program may hang, and not each rule has peers that
+ * wait for it. */
+static const double LONG_TURN = 10;
+
 struct training_program {
     struct node *n;
     struct trainer_link link;
@@ -38,6 +42,7 @@ struct training_program {
     double lr_factor; /* that it has been told */
     double lr;        /* its own of its last update */
     double turn_at;   /* clock_now when it got its present turn */
+    bool was_long;    /* a turn was, and is told */
 };
 
 /* The program's records besides its answers. */
@@ -74,14 +79,30 @@ static int make_memory(void *owner, size_t bytes)
     return source.memory(source.owner, (bytes + page - 1) / page * page);
 }
 
+static void tell_long_turn(struct training_program *p, double now)
+{
+    double limit_s = LONG_TURN * p->n->set.round_timeout_s;
+    char text[256];
+
+    if (p->was_long || now < p->turn_at + limit_s)
+        return;
+    p->was_long = true;
+    snprintf(text, sizeof text,
+             "node %d: %.64s has computed for %g s without a call, after step %" PRIu64
+             ": it hangs, or takes long",
+             p->n->job.node, p->n->set.trainer, limit_s, p->n->step.n_done);
+    report_warn(p->n->report, text);
+}
+
 /* Once a second of a wait: rows appear, and the peers know that this worker's program computes. */
 static int show_waiting(void *owner, struct err *e)
 {
-    const struct training_program *p = owner;
+    struct training_program *p = owner;
     struct node *n = p->n;
 
     if (n->started == 0)
         return 0;
+    tell_long_turn(p, clock_now());
     if (stall_send_computing(n->exchange, e) < 0 ||
         barrier_send_computing(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
         return e->code;

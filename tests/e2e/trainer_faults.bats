@@ -63,11 +63,22 @@ fails_with() {
 
 @test "a program that does not end its step is named by the nodes that wait for it" {
     start_agents 2
-    run "$SUBMIT" --workers worker.json --trainer "$FAULTY" --codec allreduce --node_count 2 --epochs 2 --round-timeout 3 -o sleep -- sleep 1
+    run "$SUBMIT" --trainer "$FAULTY" --codec allreduce --node_count 2 --epochs 2 --round-timeout 3 -o sleep -- sleep 1
     echo "$output"
     [ "$status" -eq 1 ]
     [[ "$(reason sleep 0)" == "RoundTimeout: node 1's part of all-reduce "*": faulty on node 1 computes, and has not called psgd" ]]
     grep -E '^faulty had computed for [0-9.]+ s, and had not called psgd$' agent1/jobs/*/run/node.log
+    nothing_is_left
+}
+
+@test "a program that does not end its step where no node waits for it is told by a warning" {
+    start_agents 1
+    "$SUBMIT" --trainer "$FAULTY" --codec fedavg --node_count 1 --epochs 2 --round-timeout 0.3 -o alone -- sleep >said 2>&1 3>&- &
+    local submitter=$!
+    HOLDERS+=("$submitter")
+    within 60 grep -F 'node 0: faulty has computed for 3 s without a call, after step 10: it hangs, or takes long' said
+    "$SUBMIT" cancel -q "$(only_job 0)"
+    wait $submitter || true
     nothing_is_left
 }
 
