@@ -7,8 +7,9 @@ is left.
 The program is tests/trainers/struck.c, and strikes itself before or after the n-th call by which it exchanges a record with psgd, each
 of which has its turn; one strike of four is made from here, at a random time. Then the node must end with the reason and the sentence
 that KINDS names, and the job with it; no process, temporary file or port is left, nor memory, which has no name and ends with the
-processes and descriptors that have it; and the agents' folders pass the history checker. A job that has failed is sometimes resumed: its weights must be those of a job without a strike. REPORT is a JSON
-file with the counts so far, written anew after each strike. Times are counted, and are no violation.
+processes and descriptors that have it; and the agents' folders pass the history checker. A job that has failed is sometimes resumed:
+its weights must be those of a job without a strike. REPORT is a JSON file with the counts so far, written anew after each strike. Times
+are counted, and are no violation.
 """
 
 import collections
@@ -37,14 +38,15 @@ STEADY = ("fds", "sockets", "threads")
 
 # Who is struck, by which signal, and what its node, or the one that waits for it, then says. {node}: the struck node.
 Kind = collections.namedtuple("Kind", "whom signal reason sentence within_s")
+NAMES_PROGRAM = r"struck on node {node} computes|node {node} holds up the job.*training program computes"
 KINDS = (
     Kind("program", signal.SIGKILL, "TrainerFailed", r"struck was killed by signal 9", 1),
     Kind("runner", signal.SIGKILL, "RunnerDied", r"job_runner was killed by signal 9", 1),
     Kind("monitor", signal.SIGKILL, "RunnerDied", r"this node's monitor process has ended", 1),
-    Kind("program", signal.SIGSTOP, "RoundTimeout", r"struck on node {node} computes|node {node} holds up the job.*training program computes", ROUND_TIMEOUT_S + 1),
+    Kind("program", signal.SIGSTOP, "RoundTimeout", NAMES_PROGRAM, ROUND_TIMEOUT_S + 1),
     Kind("runner", signal.SIGSTOP, "RoundTimeout", r"node {node}\b", ROUND_TIMEOUT_S + 1),
-    # It is found when the runner asks it for something, as at the end of the job.
-    Kind("monitor", signal.SIGSTOP, "RunnerDied", r"this node's monitor process has not answered", 70),
+    # It is found when the runner asks it for something, as at the end of the job; after 180 s, if it has just asked for that end.
+    Kind("monitor", signal.SIGSTOP, "RunnerDied", r"this node's monitor process has not answered", 190),
 )
 ORDER = (0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 5)  # the last one takes a minute each time
 
@@ -160,10 +162,11 @@ class Loop:
 
     def await_end(self, process, target, kind, variant):
         """Waits for the job. self.struck: the time of the strike and the steps done then (-1: not known); None: there was none."""
-        # Up to its first exchange a program has minutes, and a job that goes on without a node waits for its end: a user who sees that
-        # nothing happens cancels the job.
+        # Up to its first exchange a program has minutes, after the last one no node waits for it, and a job that goes on without a node
+        # waits for its end: a user who sees that nothing happens cancels the job.
         def may_wait(steps):
-            return kind.signal == signal.SIGSTOP and kind.whom != "monitor" and (steps <= variant.every or variant.goes_on)
+            is_waited_for = variant.every < steps < EPOCHS * BATCHES and not variant.goes_on
+            return kind.signal == signal.SIGSTOP and kind.whom != "monitor" and not is_waited_for
 
         def ends_or_hangs():
             self.struck = self.struck or self.read_strike(target)
@@ -175,7 +178,7 @@ class Loop:
 
         self.struck, self.cancelled = None, False
         try:
-            within("end of job_submit", ends_or_hangs, 150)
+            within("end of job_submit", ends_or_hangs, 300)
         except Hung as e:
             self.problems.append(("hung", f"{e}: {self.text_of('out.txt')}"))
             process.kill()
