@@ -141,7 +141,7 @@ static void take_step(struct psgd *p, const uint32_t *index, size_t n_index)
 int main(int argc, char **argv)
 {
     static const struct psgd_tensor layout[] = {{"w", 1, {N_WEIGHTS}, false}};
-    const uint32_t *index = NULL;
+    uint32_t *index = NULL;
     size_t n_index = 0;
     struct psgd *p;
     int what;
@@ -167,6 +167,7 @@ int main(int argc, char **argv)
     if (what < 0)
         fprintf(stderr, "%s\n", psgd_error());
     psgd_close(p);
+    free(index);
     printf("%ld moments\n", n_moments);
     return what < 0;
 }
