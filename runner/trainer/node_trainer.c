@@ -25,8 +25,8 @@ static const double START_S = 600;
  * Peers of a failed node see its end when its process ends. */
 static const double GRACE_S = 60, FAILED_GRACE_S = 1;
 
-/* A turn of so many times --round-timeout is told once: the program may hang, and not each rule has peers that
- * wait for it. */
+/* A turn of so many times --round-timeout is told once: the program may hang, and not each rule has peers
+ * that wait for it. */
 static const double LONG_TURN = 10;
 
 struct training_program {

@@ -4,7 +4,8 @@
  *     struck FOLDER PROCESS SIGNAL MOMENT
  *
  * It does so in a job whose files are below FOLDER, so on one node: PROCESS is program, monitor or runner;
- * SIGNAL a number; MOMENT 2 n before the n-th call (from 0), 2 n + 1 after it; beyond all calls: none.
+ * SIGNAL a number; MOMENT 2 n before the n-th call (from 0), 2 n + 1 after it; beyond all calls: none. It
+ * does it once.
  * FOLDER.struck has then the time, as of CLOCK_REALTIME, the number of the process, and the steps done. At
  * its end the program prints the number of its moments. */
 #include <limits.h>
@@ -71,9 +72,18 @@ static bool is_here(void)
     return getcwd(here, sizeof here) && strncmp(here, folder, strlen(folder)) == 0;
 }
 
+/* A job that is resumed has the same arguments. */
+static bool has_struck(void)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s.struck", folder);
+    return access(path, F_OK) == 0;
+}
+
 static void pass_moment(void)
 {
-    if (n_moments++ == moment && is_here())
+    if (n_moments++ == moment && is_here() && !has_struck())
         strike();
 }
 
