@@ -232,6 +232,7 @@ static int take_option(const struct args *a, unsigned verb, int c, void *out, st
     const struct args_option *t = option_of(a, verb, c == ':' || c == '?' ? optopt : c);
     char name[ARGS_NAME];
 
+    found->has_unknown = !t;
     if (!t)
         return err_set(e, ERR_USAGE, "unknown option -%c", optopt);
     args_name(name, t);
@@ -256,8 +257,10 @@ int args_parse(const struct args *a, unsigned verb, int argc, char **argv, void 
     while (rc == 0 && c != -1) {
         int next = optind ? optind : 1;
 
-        if (next < argc && prepare_long_option(a, &k, argv[next], e) < 0)
+        if (next < argc && prepare_long_option(a, &k, argv[next], e) < 0) {
+            found->has_unknown = true;
             return e->code;
+        }
         c = getopt_long(argc, argv, k.shorts, k.longs, NULL);
         if (c == 1)
             rc = add_operand(found, optarg, e);

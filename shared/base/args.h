@@ -59,6 +59,7 @@ struct args_found {
     bool given[ARGS_MAX]; /* by index in the table */
     const char *operands[ARGS_OPERANDS];
     int n_operands;
+    bool has_unknown; /* after an error: an option is none of the verb's */
 };
 
 /* Sets the members of `out` for the options in argv; argv[0] is skipped. Strings still belong to argv, in

@@ -421,11 +421,28 @@ void options_clear(struct options *o)
     o->document = NULL;
 }
 
+/* An option that psgd has not may be one of the training program, without the -- before it. */
+static int hint_program(const struct options *o, int argc, char **argv, struct err *e)
+{
+    static const char option[] = "--trainer";
+    bool has_program = false;
+    char nearest[sizeof e->hint];
+
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        has_program |= strncmp(argv[i], option, strlen(option)) == 0 && strchr("=", argv[i][strlen(option)]);
+    if (!has_program || !o->args.has_unknown)
+        return e->code;
+    snprintf(nearest, sizeof nearest, "%s", strncmp(e->hint, "Did", 3) == 0 ? e->hint : "");
+    return err_hint(e, "%s%sArguments of the training program come last, after --.", nearest,
+                    nearest[0] ? " " : "");
+}
+
 int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
 {
     options_defaults(o);
-    if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0 ||
-        (o->config[0] && parse_configured(o, verb, argc, argv, e) < 0) ||
+    if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0)
+        return hint_program(o, argc, argv, e);
+    if ((o->config[0] && parse_configured(o, verb, argc, argv, e) < 0) ||
         (!o->config[0] && o->resume[0] && parse_resumed(o, verb, argc, argv, e) < 0) ||
         ((verb & FOR_JOB) && !(verb & FOR_SWEEP) && set_all(o, verb, o->sets, e) < 0) ||
         ((verb & FOR_JOB) && apply_preset(o, e) < 0))

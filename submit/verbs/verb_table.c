@@ -3,8 +3,10 @@
 #include "submit/verbs/verbs.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "shared/base/choice.h"
+#include "shared/base/file.h"
 
 const char *const verb_groups[] = {
     [OF_JOBS] = "Train",        [OF_RUNNING] = "Follow a job",
@@ -182,6 +184,8 @@ static int unknown_verb(const char *name, struct err *e)
     if (!near)
         near = choice_near(name, names);
     err_set(e, ERR_USAGE, "unknown verb \"%s\"", name);
+    if (!near && (file_has_ending(name, ".py") || strchr(name, '/') || access(name, R_OK) == 0))
+        return err_hint(e, "Did you mean --trainer %s?", name);
     return near ? err_hint(e, "Did you mean %s?", near) : err_hint(e, "job_submit help lists them.");
 }
 

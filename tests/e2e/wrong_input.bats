@@ -394,6 +394,8 @@ PY
     refused 2 "Did you mean wait?" attach
     refused 2 "Did you mean list?" jobs
     refused 2 "Did you mean submit --resume DIR?" resume
+    refused 2 "Did you mean --trainer train.py?" train.py --codec plain
+    refused 2 "Arguments of the training program come last, after --" --trainer train.py --codec plain --rate 0.1
     refused 2 "adam" --codec plain --gradient-descent addam
     refused 2 "epochs" --codec plain --epochs 0
     refused 2 "epochs" --codec plain --epochs many
