@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@ enum { ANSWER_MAX = 16 << 10, GPUS_MAX = 64, GPU_NAME_MAX = 80, CPU_MAX_S = 10 }
 
 /* Until the process is killed; for how long an answer is given again. */
 static const double ASK_S = 10, FRESH_S = 10;
+
+extern char **environ;
 
 struct trainer_facts {
     char python[64], numpy[64], torch[64]; /* versions; "": it is not there */
@@ -42,27 +45,45 @@ static const char script[] =
     "print(json.dumps({'python': platform.python_version(), 'numpy': version_of('numpy'),\n"
     "                  'torch': version_of('torch'), 'gpus': gpus()}))\n";
 
-/* The agent blocks the signals that end it. */
-static int unblock_signals(void *unused)
+static void remove_variables(const char *prefix)
+{
+    char name[256];
+
+    for (size_t i = 0; environ[i];) {
+        size_t n = strcspn(environ[i], "=");
+
+        if (strncmp(environ[i], prefix, strlen(prefix)) != 0 || n >= sizeof name) {
+            i++;
+            continue;
+        }
+        memcpy(name, environ[i], n);
+        name[n] = '\0';
+        unsetenv(name);
+    }
+}
+
+/* The agent blocks the signals that end it, and a training program does not get PYTHONPATH and the like from
+ * it. A script that starts the interpreter may set them: option -E would ignore that. */
+static int prepare_child(void *unused)
 {
     sigset_t none;
 
     (void)unused;
+    remove_variables("PYTHON");
     sigemptyset(&none);
     return sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* -E: without PYTHONPATH and the like, which a training program does not get from the agent either. */
 static int start_python(struct trainer_about *t, struct err *e)
 {
-    char option[] = "-E", command[] = "-c", text[sizeof script];
-    char *argv[] = {t->python, option, command, text, NULL};
+    char command[] = "-c", text[sizeof script];
+    char *argv[] = {t->python, command, text, NULL};
     struct child_how how = {.argv = argv,
                             .folder = "/",
                             .err = -1,
                             .cpu_s = CPU_MAX_S,
                             .is_foreign = true,
-                            .confine = unblock_signals};
+                            .confine = prepare_child};
     int fds[2], rc;
 
     memcpy(text, script, sizeof script);
