@@ -265,17 +265,53 @@ static void print_kept(FILE *f, const json_t *run, long epoch)
                 (int)json_integer_value(json_object_get(cause, "node")), json_text_at(cause, "address"));
 }
 
+/* Has the job failed as Python lacks a module there? The message of a runner (runner/monitor/) ends with the
+ * interpreter in brackets. Both point into the message, and have that length. */
+static bool lacks_module(const json_t *run, const char **module, int *n_module, const char **python,
+                         int *n_python)
+{
+    static const char words[] = "No module named '";
+    const char *message = json_text_at(run, "message"), *at = strstr(message, words);
+
+    if (strcmp(json_text_at(run, "reason"), REASON_TRAINER_FAILED) != 0 || !at)
+        return false;
+    *module = at + strlen(words);
+    *n_module = (int)strcspn(*module, ".'");
+    *python = strstr(*module, " (/");
+    *python = *python ? *python + 2 : "Python";
+    *n_python = (int)strcspn(*python, ")");
+    return true;
+}
+
+/* The checkpoint of the node that caused the end is on its agent. */
+static bool lacks_checkpoint(const json_t *run, const json_t *cause)
+{
+    char name[64];
+
+    checkpoint_file_name(name, (int)json_integer_value(json_object_get(cause, "node")), "");
+    return is_silent(run, cause) && !has_file(run, name);
+}
+
 /* The next command after a job that failed or was cancelled, and whose results are in the folder. */
 static void print_remedy(FILE *f, const json_t *run, long epoch)
 {
     const json_t *cause = find_cause(run);
     const char *folder = json_text_at(run, "folder");
     char quoted[PATH_MAX], path[PATH_MAX], log[64];
+    const char *module, *python;
+    int n_module, n_python;
     struct err ignored;
 
     log_name(log, run, cause);
     if (is_crash(run) && codec_text(run)[0])
         fprintf(f, "job_submit codecs test %s", text_shell_quote(quoted, sizeof quoted, codec_text(run)));
+    else if (lacks_module(run, &module, &n_module, &python, &n_python))
+        fprintf(f, "install %.*s for %.*s at %s, or start its agent with --trainer-python", n_module, module,
+                n_python, python, json_text_at(cause, "address"));
+    else if (epoch >= 0 && lacks_checkpoint(run, cause))
+        fprintf(f, "start the agent at %s again, then job_submit fetch %s && job_submit --resume %s",
+                json_text_at(cause, "address"), json_text_at(run, "id"),
+                text_shell_quote(quoted, sizeof quoted, folder));
     else if (epoch >= 0)
         fprintf(f, "job_submit --resume %s", text_shell_quote(quoted, sizeof quoted, folder));
     else if (log[0] && file_join(path, sizeof path, folder, log, &ignored) == 0)

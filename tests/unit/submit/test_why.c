@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "shared/base/file.h"
+#include "shared/records/tensor_file.h"
+#include "shared/records/weights.h"
 #include "tests/unit/unit.h"
 
 static const char *text_of(const json_t *o, const char *key)
@@ -186,6 +189,12 @@ TEST(the_next_command_is_one_that_helps)
          "job_submit logs j-000001"},
         {"CodecFailed", "no", "mine", ",{\"name\":\"logs/worker-1.log\"}", "tail /r/logs/worker-1.log"},
         {"NodeLost", "agent b:1 does not answer", "mine", "", "job_submit doctor"},
+        {"TrainerFailed",
+         "train.py ended with status 1: ModuleNotFoundError: No module named 'torch.nn' (/usr/bin/python3)",
+         "fedavg", ",{\"name\":\"logs/worker-1.log\"}",
+         "install torch for /usr/bin/python3 at b:1, or start its agent with --trainer-python"},
+        {"TrainerFailed", "train.py: ModuleNotFoundError: No module named 'torch'", "fedavg", "",
+         "install torch for Python at b:1, or start its agent with --trainer-python"},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
@@ -194,6 +203,35 @@ TEST(the_next_command_is_one_that_helps)
         assert_string_equal(text_of(o, "next"), cases[i].next);
         json_decref(o);
     }
+}
+
+TEST(a_job_is_resumed_only_after_the_checkpoint_of_a_lost_agent_is_fetched)
+{
+    static const struct tensor_meta meta[] = {{"format", CHECKPOINT_FORMAT}, {"epoch", "40"}, {0}};
+    const char *dir = unit_folder();
+    char path[256], run[1024], next[512];
+    struct err e;
+    json_t *o;
+
+    snprintf(path, sizeof path, "%s/checkpoints", dir);
+    assert_ok(file_mkdirs(path, 0700, &e));
+    snprintf(path, sizeof path, "%s/checkpoints/node-0.safetensors", dir);
+    assert_ok(tensor_file_write(path, NULL, 0, meta, &e));
+    for (int has_all = 0; has_all < 2; has_all++) {
+        snprintf(
+            run, sizeof run,
+            "{\"id\":\"j-000001\",\"state\":\"failed\",\"cause_node\":1,\"reason\":\"NodeLost\",\"message\":"
+            "\"agent b:1 does not answer\",\"folder\":\"%s\",\"files\":[{\"name\":\"records/train.csv\"},"
+            "{\"name\":\"checkpoints/node-0.safetensors\"}%s],\"nodes\":[{\"node\":1,\"address\":\"b:1\","
+            "\"state\":\"failed\",\"reason\":\"NodeLost\"}]}",
+            dir, has_all ? ",{\"name\":\"checkpoints/node-1.safetensors\"}" : "");
+        snprintf(next, sizeof next, "%sjob_submit --resume %s",
+                 has_all ? "" : "start the agent at b:1 again, then job_submit fetch j-000001 && ", dir);
+        o = why(run);
+        assert_string_equal(text_of(o, "next"), next);
+        json_decref(o);
+    }
+    unit_remove(dir);
 }
 
 TEST(an_agent_that_did_not_answer_is_to_be_started_again)
@@ -261,6 +299,7 @@ int main(void)
         cmocka_unit_test(a_job_that_waits_names_the_node_that_it_waits_for),
         cmocka_unit_test(a_success_is_printed_as_a_success),
         cmocka_unit_test(the_next_command_is_one_that_helps),
+        cmocka_unit_test(a_job_is_resumed_only_after_the_checkpoint_of_a_lost_agent_is_fetched),
         cmocka_unit_test(an_agent_that_did_not_answer_is_to_be_started_again),
         cmocka_unit_test(quotes_in_a_document_add_no_line_and_no_command),
         cmocka_unit_test(a_document_with_an_invalid_id_is_refused),
