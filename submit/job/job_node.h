@@ -11,7 +11,7 @@
 #include "submit/net/reply.h"
 #include "submit/options/submit_options.h"
 
-enum { REPLY_MAX = 1 << 20, NODE_LOG_NAME = 24 };
+enum { REPLY_MAX = 1 << 20, NODE_LOG_NAME = 24, N_FIRST_LOSSES = 5 };
 
 static const double CALL_S = 30;
 
@@ -82,6 +82,8 @@ struct job_node {
     char model_sha256[SHA256_HEX]; /* SHA-256 of its final model; "": none */
     bool has_false_sum;            /* the SHA-256 that it has reported is not that of its model's weights */
     json_t *traffic;               /* traffic per peer, from its records; NULL: not fetched */
+    double first_losses[N_FIRST_LOSSES]; /* (n_first_losses), of a training program, from its records */
+    size_t n_first_losses;
     struct http_request call, stream;
 };
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "submit/job/outcome.h"
 #include "submit/job/submission.h"
 #include "submit/terminal/console.h"
 
@@ -44,6 +45,12 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Is it a worker that the job has not lost, and whose agent answers? */
+static bool is_present(const struct submission *s, const struct job_node *n)
+{
+    return !node_is_server(n) && !n->is_lost && n->silent_since == 0 && !outcome_tolerates(s, n);
+}
+
 /* 0: not every worker has reported steps, or there is one worker only. */
 static double median(const struct submission *s)
 {
@@ -53,8 +60,10 @@ static double median(const struct submission *s)
     for (size_t i = 0; all && i < s->n_nodes; i++) {
         const struct job_node *node = &s->nodes[i];
 
-        n += !node_is_server(node);
-        if (!node_is_server(node) && node->pace.step_s > 0)
+        if (!is_present(s, node))
+            continue;
+        n++;
+        if (node->pace.step_s > 0)
             all[n_known++] = node->pace.step_s;
     }
     if (n_known == n && n > 1) {

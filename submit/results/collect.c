@@ -207,6 +207,32 @@ json_t *collect_peers(const char *text, size_t len)
     return peers;
 }
 
+static int add_loss(void *ctx, const struct record_text *cells, struct err *e)
+{
+    struct job_node *n = ctx;
+
+    (void)e;
+    n->first_losses[n->n_first_losses++] = record_number(cells);
+    return n->n_first_losses == N_FIRST_LOSSES ? ERR_CANCELLED : 0; /* the scan ends */
+}
+
+/* For a warning (warnings.c). */
+static void note_first_losses(struct job_node *n, const char *text, size_t len)
+{
+    static const char *const column[] = {"loss"};
+    const struct record_scan scan = {.what = "train.csv",
+                                     .columns = column,
+                                     .n = 1,
+                                     .needed = 1,
+                                     .is_strict = true,
+                                     .row = add_loss,
+                                     .ctx = n};
+    struct err ignored;
+
+    n->n_first_losses = 0;
+    record_scan_text(&scan, text, len, &ignored);
+}
+
 /* Records: the rows of all nodes, after those of earlier attempts. */
 
 static void merge_rows(struct collection *c, const struct artifact *a, FILE *out)
@@ -225,6 +251,8 @@ static void merge_rows(struct collection *c, const struct artifact *a, FILE *out
             json_decref(got->node->traffic);
             got->node->traffic = collect_peers(got->bytes, got->len);
         }
+        if (a == &artifacts[ARTIFACT_TRAIN] && c->s->settings.trainer[0])
+            note_first_losses(got->node, got->bytes, got->len);
         if (bad > 0)
             console_info("node(%d): left out %zu malformed line%s of %s.", got->node->at.node, bad,
                          bad == 1 ? "" : "s", a->name);

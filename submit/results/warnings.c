@@ -1,9 +1,11 @@
 #include "submit/results/warnings.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "shared/job/reason.h"
+#include "shared/records/record.h"
 
 enum {
     NAMED_MAX = 8,
@@ -153,10 +155,58 @@ static json_t *asgd_failed(const struct submission *s)
         s->settings.codec);
 }
 
+/* Losses that do not change may be a number that the program makes up. */
+static bool has_losses(const struct job_node *n)
+{
+    bool has_changed = false;
+
+    for (size_t k = 0; k < n->n_first_losses; k++) {
+        if (!isfinite(n->first_losses[k]) || n->first_losses[k] == RECORD_MISSING)
+            return false;
+        has_changed |= n->first_losses[k] != n->first_losses[0];
+    }
+    return has_changed;
+}
+
+static bool has_equal_losses(const struct job_node *a, const struct job_node *b)
+{
+    return a->n_first_losses == b->n_first_losses &&
+           memcmp(a->first_losses, b->first_losses, a->n_first_losses * sizeof *a->first_losses) == 0;
+}
+
+/* Workers whose training programs have taken the same batches: each reads all of the data. */
+static json_t *batches_are_equal(const struct submission *s)
+{
+    const struct job_node *first = NULL;
+    char nodes[LIST];
+    size_t n = 0, at = 0;
+
+    if (!s->settings.trainer[0])
+        return NULL;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct job_node *k = &s->nodes[i];
+
+        if (node_is_server(k) || !has_losses(k))
+            continue;
+        first = first ? first : k;
+        if (has_equal_losses(k, first) && n++ < NAMED_MAX)
+            at += (size_t)snprintf(nodes + at, LIST - at, "%s%d", n > 1 ? ", " : "", k->at.node);
+    }
+    if (n < 2)
+        return NULL;
+    if (n > NAMED_MAX)
+        snprintf(nodes + at, LIST - at, " and %zu more", n - NAMED_MAX);
+    return json_sprintf(
+        "Workers %s had equal losses in each of the first %zu recorded steps: they compute the same batches, "
+        "and one of them would do. psgd.trainer.batches(), shard(), or psgd_shard() in C, give each worker "
+        "its own part of the data.",
+        nodes, first->n_first_losses);
+}
+
 json_t *warnings_json(const struct submission *s)
 {
-    static json_t *(*const checks[])(const struct submission *) = {combined_nothing, workers_differ,
-                                                                   sums_are_false, asgd_failed};
+    static json_t *(*const checks[])(const struct submission *) = {
+        combined_nothing, workers_differ, sums_are_false, asgd_failed, batches_are_equal};
     const json_t *of_data = json_object_get(json_object_get(s->facts, "data"), "warnings");
     json_t *all = json_is_array(of_data) ? json_copy((json_t *)(uintptr_t)of_data) : json_array(), *one;
 

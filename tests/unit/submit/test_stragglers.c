@@ -57,6 +57,20 @@ TEST(a_worker_that_is_slow_for_five_steps_is_a_straggler_since_the_first_of_them
     json_decref(list);
 }
 
+TEST(the_only_worker_that_is_left_is_no_straggler)
+{
+    struct bench b;
+    char text[160];
+
+    open_bench(&b, 2);
+    report(&b, 0, 10, 50);
+    report(&b, 1, 10, 50);
+    b.nodes[1].silent_since = 1;
+    report(&b, 0, 10, 180);
+    report(&b, 0, 10, 180);
+    assert_false(straggler_text(text, sizeof text, &b.s, 0));
+}
+
 TEST(one_slow_report_and_occasional_slow_steps_make_no_straggler)
 {
     struct bench b;
@@ -144,6 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_that_is_slow_for_five_steps_is_a_straggler_since_the_first_of_them),
+        cmocka_unit_test(the_only_worker_that_is_left_is_no_straggler),
         cmocka_unit_test(one_slow_report_and_occasional_slow_steps_make_no_straggler),
         cmocka_unit_test(the_slower_of_two_workers_is_compared_with_the_faster_and_a_single_worker_with_none),
         cmocka_unit_test(
