@@ -325,6 +325,20 @@ static void print_commands(FILE *f, bool has_trainer)
     fputs(program, f);
 }
 
+/* Have the results such a file? */
+static bool is_written(const struct submission *s, const char *path)
+{
+    const json_t *file;
+    size_t i;
+
+    json_array_foreach(s->files, i, file)
+    {
+        if (strncmp(json_text_at(file, "name"), path, strlen(path)) == 0)
+            return true;
+    }
+    return false;
+}
+
 static int write_read_me(struct submission *s, struct err *e)
 {
     char *text = NULL;
@@ -337,7 +351,7 @@ static int write_read_me(struct submission *s, struct err *e)
     fputs(about, f);
     fprintf(f, "%-24s %s\n", REPORT_NAME, "all this as a page, for a browser");
     for (int i = 0; i < N_ARTIFACTS; i++)
-        if (artifacts[i].help && artifact_is_of(&artifacts[i], false, s->settings.executor))
+        if (artifacts[i].help && is_written(s, artifacts[i].path))
             fprintf(f, "%-24s %s\n", artifacts[i].path, artifacts[i].help);
     if (!s->settings.executor)
         print_commands(f, s->settings.trainer[0]);
