@@ -367,12 +367,26 @@ static int read_worker_codec(struct submission *s, struct codec_facts *f, json_t
     return rc;
 }
 
+/* Of a job with a program without those of what the program has itself: a default there would describe
+ * nothing. A function of a simulation may use some of them. */
+static json_t *list_options(const struct submission *s)
+{
+    json_t *all = options_json(s->opt);
+    char name[ARGS_NAME], hint[TRAINER_HINT];
+    const char *why;
+
+    for (size_t i = 0; s->opt->trainer[0] && !s->is_simulated && trainer_limits_option(i, name, &why, hint);
+         i++)
+        json_object_del(all, name);
+    return all;
+}
+
 /* Notes the options, the tags and the note of the command line. */
 static void put_command(struct submission *s)
 {
     json_t *tags = json_array();
 
-    json_object_set_new(s->facts, "options", options_json(s->opt));
+    json_object_set_new(s->facts, "options", list_options(s));
     if (s->opt->rerun_of[0])
         json_object_set_new(s->facts, "rerun_of", json_string(s->opt->rerun_of));
     for (const char *const *tag = s->opt->tags; *tag; tag++)
