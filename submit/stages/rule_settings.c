@@ -191,7 +191,8 @@ bool rule_settings_is_quiescent(const struct codec_facts *f, const struct settin
 int rule_settings_check_compression(const struct submission *s, const struct codec_facts *f, struct err *e)
 {
     const struct settings *set = &s->settings;
-    bool has_layers = s->opt->simulation.gradients == 0;
+    bool is_known = !s->opt->trainer[0] || s->model_spec.n_tensors > 0; /* a program's model comes late */
+    bool has_layers = s->opt->simulation.gradients == 0 && is_known;
     struct chain_pair pair;
 
     if (set->compress_down[0] && !codec_has_server_side(f))
@@ -200,7 +201,7 @@ int rule_settings_check_compression(const struct submission *s, const struct cod
     if (chain_pair_parse(&pair, set->compress, set->compress_down, f->name, f->compression,
                          codec_servers_send_params(f, set->sync == SYNC_SSGD), e) < 0)
         return e->code;
-    if (!has_layers && (pair.up.is_by_layer || pair.down.is_by_layer))
+    if (s->opt->simulation.gradients > 0 && (pair.up.is_by_layer || pair.down.is_by_layer))
         return err_set(e, ERR_CONFIG,
                        "--compress: a list is for the layers of a model, and --gradients has none");
     if (has_layers && chain_layers_check(&pair.up, &s->model_spec, e) < 0)

@@ -1,6 +1,6 @@
 /* read: reads the files that define the job: model and codecs, each checked on its own, and the settings
  * that follow from them. The worker list comes last, so that errors of the command are reported even
- * without one. */
+ * without one; after it only a training program is started. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -438,18 +438,20 @@ static int read_own_model(struct submission *s, struct err *e)
     return read_model(s, e) < 0 ? e->code : check_data_options(&s->settings, e);
 }
 
-/* Starts the program only after all else on the command line is valid, because that may take long. */
+/* Starts the program only after all else on the command line, and the list of agents, is valid, because that
+ * may take long. */
 static int read_trainer(struct submission *s, const struct codec_facts *worker, struct err *e)
 {
     if (!s->opt->trainer[0])
         return 0;
     if (take_arguments(s, e) < 0 || trainer_limits_check(s->opt, worker, updater_of(s), e) < 0 ||
-        trainer_job_read(s, e) < 0)
+        rule_settings_check_compression(s, worker, e) < 0 ||
+        (!s->is_simulated && read_workers(s, worker, e) < 0) || trainer_job_read(s, e) < 0)
         return e->code;
     return trainer_limits_check(s->opt, worker, updater_of(s), e);
 }
 
-/* Reads and checks everything that does not depend on the list of agents. */
+/* Reads and checks everything that does not depend on the list of agents, and with --trainer that list. */
 static int read_command(struct submission *s, struct codec_facts *worker, struct err *e)
 {
     json_t *doc;
@@ -564,7 +566,7 @@ int stage_read(struct submission *s, struct err *e)
             print_no_servers(s, "run");
         return 0;
     }
-    if (read_command(s, &worker, e) < 0 || read_workers(s, &worker, e) < 0)
+    if (read_command(s, &worker, e) < 0 || (!s->opt->trainer[0] && read_workers(s, &worker, e) < 0))
         return e->code;
     return choose_servers(s, &worker, e);
 }

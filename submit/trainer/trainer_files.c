@@ -27,6 +27,22 @@ static bool is_left_out(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
+/* Has the folder results of a job, or links to them, as logs/ has? */
+static bool has_results(int fd)
+{
+    char ignored;
+
+    return (faccessat(fd, "run.json", F_OK, 0) == 0 && faccessat(fd, "records", F_OK, 0) == 0) ||
+           readlinkat(fd, "latest", &ignored, 1) > 0;
+}
+
+static void leave_out_results(struct trainer_files *f, const char *below)
+{
+    size_t at = strlen(f->results);
+
+    snprintf(f->results + at, sizeof f->results - at, "%s%s", at > 0 ? ", " : "", below);
+}
+
 static int too_many_bytes(const struct trainer_files *f, const char *name, uint64_t more, struct err *e)
 {
     char most[TEXT_AMOUNT], before[TEXT_AMOUNT], this[TEXT_AMOUNT];
@@ -79,7 +95,10 @@ static int read_entry(struct trainer_files *f, const char *below, int dir, const
     }
     if (fd < 0 || fstat(fd, &st) < 0)
         rc = err_errno(e, ERR_IO, "%s", below);
-    else if (S_ISDIR(st.st_mode))
+    else if (S_ISDIR(st.st_mode) && has_results(fd)) {
+        leave_out_results(f, below);
+        rc = 0;
+    } else if (S_ISDIR(st.st_mode))
         return read_folder(f, below, fd, depth + 1, e);
     else if (S_ISREG(st.st_mode))
         rc = read_file(f, below, fd, &st, e);
@@ -157,13 +176,24 @@ static int read_one(struct trainer_files *f, const char *path, int fd, const str
     return read_file(f, name, fd, st, e) < 0 ? e->code : choose_main(f, name, e);
 }
 
+/* Names the folder, as job_submit may have been started in another one. */
+static int report_missing(const char *path, struct err *e)
+{
+    char folder[PATH_MAX];
+
+    if (file_absolute(folder, sizeof folder, path, e) < 0)
+        return e->code;
+    *strrchr(folder, '/') = '\0';
+    return err_set(e, ERR_NOT_FOUND, "there is no such file or folder in %s", folder[0] ? folder : "/");
+}
+
 static int read_program(struct trainer_files *f, const char *path, const char *main, struct err *e)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), rc;
     struct stat st;
 
     if (fd < 0)
-        return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "cannot be read");
+        return errno == ENOENT ? report_missing(path, e) : err_errno(e, ERR_IO, "cannot be read");
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
         f->is_folder = true;
         rc = read_folder(f, "", fd, 1, e);
@@ -210,4 +240,6 @@ void trainer_files_print(const struct trainer_files *f)
                                                     text_bytes(amount, f->files[i].len));
     if (f->n > PRINTED)
         console_info("\t and %zu more, which -v lists", f->n - PRINTED);
+    if (f->results[0])
+        console_info("\t without results of psgd's: %s", f->results);
 }

@@ -1,6 +1,6 @@
 /* trainer_files -- the files of a training program of the user's, read before anything is started: a file, or
  * a folder with all below it. Regular files and folders only: a link might lead to anything. .git,
- * __pycache__ and .venv are left out. */
+ * __pycache__, .venv and the results of jobs are left out. */
 #ifndef PSGD_SUBMIT_TRAINER_FILES_H
 #define PSGD_SUBMIT_TRAINER_FILES_H
 
@@ -16,6 +16,7 @@ struct trainer_files {
     size_t n, bytes;            /* bytes: of all */
     bool is_folder;             /* of a folder; otherwise of one file */
     struct trainer_main main;   /* what is run */
+    char results[256];          /* folders left out as results of jobs, for printing */
 };
 
 /* `path`: --trainer; `main`: --main, a file in the folder, or "". ERR_NOT_FOUND; ERR_CONFIG: a link, a

@@ -22,6 +22,12 @@ static const char *put(const char *dir, const char *name, const char *text, mode
     return path;
 }
 
+static const char *put_link(const char *dir, const char *name)
+{
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return path;
+}
+
 static int read_folder_of(const char *dir, const char *main, struct trainer_files *f)
 {
     return trainer_files_read(f, dir, main, &e);
@@ -56,11 +62,16 @@ TEST(a_folder_is_read_without_what_tools_leave_in_it)
     put(dir, ".git/config", "", 0644);
     put(dir, ".venv/bin/python", "", 0755);
     put(dir, "lib/__pycache__/mlp.pyc", "", 0644);
+    put(dir, "logs/20260101/run.json", "{}", 0644);
+    assert_int_equal(symlink("20260101", put_link(dir, "logs/latest")), 0);
+    put(dir, "lib/out/run.json", "{}", 0644);
+    put(dir, "lib/out/records/train.csv", "", 0644);
     assert_ok(read_folder_of(dir, "", &f));
     assert_int_equal(f.n, N_OF(names));
     for (size_t i = 0; i < N_OF(names); i++)
         assert_string_equal(f.files[i].name, names[i]);
     assert_int_equal(f.bytes, 5);
+    assert_true(strstr(f.results, "logs") && strstr(f.results, "lib/out"));
     assert_true(f.is_folder);
     assert_string_equal(f.main.file, "main.py");
     trainer_files_clear(&f);
@@ -84,6 +95,8 @@ TEST(what_is_run_must_be_python_or_executable)
     trainer_files_clear(&f);
     assert_int_equal(read_folder_of(dir, "", &f), ERR_NOT_FOUND);
     assert_error_has("there is no file main.py in it");
+    assert_int_equal(read_folder_of(put_link(dir, "none.py"), "", &f), ERR_NOT_FOUND);
+    assert_error_has("none.py: there is no such file or folder in /");
     unit_remove(dir);
 }
 
