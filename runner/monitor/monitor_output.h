@@ -11,7 +11,7 @@
 enum {
     OUTPUT_FIRST = 16 << 20, /* bytes that the log gets as they come */
     OUTPUT_LAST = 16 << 10,  /* of those beyond, the last ones that it gets at the end */
-    OUTPUT_LINE = 384        /* of a line that is kept; the rest is cut off */
+    OUTPUT_LINE = 640        /* of a line that is kept; the rest is cut off */
 };
 
 enum { OUTPUT_STDOUT, OUTPUT_STDERR, N_OUTPUTS };

@@ -49,7 +49,7 @@ struct monitor_trainer {
     bool has_broken;  /* it has ended with a status other than 0, or by a signal */
     bool is_late;     /* it has not ended within grace_s after the job, and got SIGTERM */
     double grace_s;
-    char why[512]; /* how it has ended: a sentence */
+    char why[896]; /* how it has ended: a sentence */
 
     /* Of clock_now; 0: none. */
     double report_at; /* when this process reports its end, unless the job process has done so */

@@ -41,7 +41,7 @@ struct monitor_request {
 
 struct monitor_reply { /* with a descriptor if the request has one and code is 0 */
     int32_t code;      /* 0: done; else an errno */
-    char text[512];    /* why MONITOR_FIND or MONITOR_TRAINER has failed; zero-terminated */
+    char text[896];    /* why MONITOR_FIND or MONITOR_TRAINER has failed; zero-terminated */
     struct tcp_places places;
 };
 

@@ -24,7 +24,7 @@
 _Static_assert((int)PSGD_DIMS == (int)TRAINER_DIMS && (int)PSGD_NAME == (int)TRAINER_TEXT,
                "a record holds each tensor of the interface");
 
-enum { ERROR_TEXT = 512, METRIC_NAME_MAX = 64 };
+enum { ERROR_TEXT = 640, METRIC_NAME_MAX = 64 };
 
 enum psgd_turn {
     TURN_OPENED,     /* the program's, before READY */

@@ -25,7 +25,7 @@
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/text.h"
 
-enum { LINES_SHOWN = 15, LINE_BYTES = 256, OUTPUT_SHOWN = 8192 };
+enum { LINES_SHOWN = 15, LINE_BYTES = 640, OUTPUT_SHOWN = 8192 };
 
 /* Longest time until the program stands before its first step: importing its libraries and reading its data.
  * From one report of what is awaited to the next. Time for its end after that, or after an error. */
@@ -37,7 +37,7 @@ enum stage { AWAITS_TENSORS, AWAITS_READY };
 static const struct {
     const char *what, *python, *c;
 } stages[] = {
-    [AWAITS_TENSORS] = {"announced its tensors", "psgd.trainer.wrap()", "psgd_open()"},
+    [AWAITS_TENSORS] = {"announced its tensors", "psgd.trainer.open() or wrap()", "psgd_open()"},
     [AWAITS_READY] = {"come to its first step", "psgd.trainer.steps()", "psgd_next()"},
 };
 
@@ -325,8 +325,10 @@ static int explain_end(const struct talk *t, int status, const char *text, struc
     if (WIFSIGNALED(status))
         return err_set(e, ERR_TRAINER, "%s was killed by signal %d on this machine%s%s", name_of(t),
                        WTERMSIG(status), line[0] ? "; its last line: " : "", line);
-    if (WEXITSTATUS(status) == 0)
-        return err_set(e, ERR_TRAINER, "%s ended without %s: nothing was exchanged", name_of(t), call_of(t));
+    if (WEXITSTATUS(status) == 0) {
+        err_set(e, ERR_TRAINER, "%s ended without %s: nothing was exchanged", name_of(t), call_of(t));
+        return err_hint(e, "docs/trainer.md shows the lines to add.");
+    }
     err_set(e, ERR_TRAINER, "%s ended with exit status %d on this machine%s%s", name_of(t),
             WEXITSTATUS(status), line[0] ? ": " : "", line);
     return t->how->main->is_python && strstr(line, "No module named")
