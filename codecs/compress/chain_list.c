@@ -200,7 +200,8 @@ int chain_pair_parse(struct chain_pair *p, const char *up, const char *down, con
     }
     if (chain_list_is_lossy(&p->up) && takes == CODEC_LOSSLESS_ONLY) {
         err_set(e, ERR_CONFIG, "--compress %s: codec %s accepts lossless compression only", up, codec);
-        return err_hint(e, "none|huffman is lossless.");
+        return err_hint(e, "--codec fedpaq is fedavg that sends changes, and takes topk:ratio=0.1,ef=true; "
+                           "none|huffman is lossless.");
     }
     p->down_differs = chain_list_is_lossy(&p->down) && servers_send_params;
     if (p->down_differs)

@@ -88,8 +88,8 @@ static int check_steps(const struct submission *s, const char *program, struct e
     if (set->max_steps == 0 && s->opt->max_mb == 0) {
         err_set(e, ERR_CONFIG, "%s does not say how many batches an epoch has, so the job would have no end",
                 program);
-        return err_hint(e,
-                        "Give --max-steps N; psgd.trainer.steps() knows the batches of a loader with len().");
+        return err_hint(
+            e, "Loop over psgd.trainer.steps(loader), which asks len(loader), or give --max-steps N.");
     }
     if (!s->sends_params || set->local_steps > 0)
         return 0;

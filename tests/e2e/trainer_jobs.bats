@@ -49,7 +49,7 @@ PY
     [[ $output == *"The last lines of train.py:"*"reading"*"line 3"* ]]
     printf 'print("no psgd here")\n' >train.py
     run -6 "$SUBMIT" --trainer train.py --codec fedavg --node_count 1
-    [[ $output == *"error: train.py ended without psgd.trainer.wrap(): nothing was exchanged"* ]]
+    [[ $output == *"error: train.py ended without psgd.trainer.open() or wrap(): nothing was exchanged"*"docs/trainer.md shows the lines"* ]]
     printf 'import none_such_module\n' >train.py
     run -6 "$SUBMIT" --trainer train.py --codec fedavg --node_count 1
     [[ $output == *"--trainer-python names another interpreter"* ]]
@@ -59,6 +59,16 @@ PY
     [[ $output == *"codec ps updates the parameters on servers"*"--codec allreduce"* ]]
     run -6 "$SUBMIT" --main run.py --codec fedavg --node_count 1
     [[ $output == *"--main has no effect in this job: it names a file of --trainer DIR"* ]]
+    run -6 "$SUBMIT" --trainer trian.py --codec fedavg --node_count 1
+    [[ $output == *"--trainer trian.py: there is no such file or folder in $PWD"* ]]
+    printf 'print("started"); raise SystemExit(3)\n' >train.py # all else is checked before the program is started
+    run -6 "$SUBMIT" --trainer train.py --codec fedavg --node_count 2
+    [[ $output == *"worker.json lists 1 worker"* ]]
+    run -6 "$SUBMIT" --trainer train.py --codec allreduce --compress topp --node_count 1
+    [[ $output == *"topp"* && $output != *"exit status 3"* ]]
+    rm worker.json
+    run -6 "$SUBMIT" --trainer train.py --codec fedavg --node_count 1
+    [[ $output == *"worker.json"* && $output != *"exit status 3"* ]]
     run -2 "$SUBMIT" --codec fedavg --node_count 1 -- --rate 1
     [[ $output == *"Arguments after -- are those of a training program"* ]]
 }
@@ -67,7 +77,7 @@ PY
     write_program
     sed -i 's/steps(range(10))/steps(iter(lambda: 1, None))/' train.py
     run -6 "$SUBMIT" validate --trainer train.py --codec allreduce
-    [[ $output == *"does not say how many batches an epoch has"*"--max-steps N"* ]]
+    [[ $output == *"does not say how many batches an epoch has"*"Loop over psgd.trainer.steps(loader)"*"--max-steps N"* ]]
     run -6 "$SUBMIT" validate --trainer train.py --codec fedavg --max-steps 20
     [[ $output == *"--local-steps N"* ]]
     "$SUBMIT" validate --trainer train.py --codec fedavg --max-steps 20 --local-steps 4 >said
@@ -86,7 +96,11 @@ PY
     grep -q ',rate,0.05' out/records/metrics.csv
     grep -q "starts \['--rate', '0.05'\]" out/logs/worker-0.log
     [ -s out/report.html ]
-    [ "$(grep -c 'job_submit predict' out/README.txt)" -eq 0 ]
+    [ "$(grep -c -e 'job_submit predict' -e confusion -e checkpoints out/README.txt)" -eq 0 ]
+    grep '^records/metrics.csv' out/README.txt
+    jq -e '.facts.options | .codec == "fedavg" and ([has("model", "dataset", "batch_size", "learn_rate")] | any | not)' out/run.json
+    jq -e '.warnings == ["Workers 0, 1 had equal losses in each of the first 5 recorded steps: they compute the same batches, and " +
+        "one of them would do. psgd.trainer.batches(), shard(), or psgd_shard() in C, give each worker its own part of the data."]' out/run.json
     jq -e '.state == "succeeded" and .models_agree and .settings.trainer == "main.py" and .settings.model == "main.py" and
         .facts.arguments == ["--rate", "0.05"] and [.facts.trainer.files[].name] == ["main.py"]' out/run.json
     "$SUBMIT" model inspect out/model/final.safetensors --json >model.json

@@ -176,6 +176,7 @@ TEST(only_a_lossy_chain_of_servers_that_send_parameters_sends_differences)
     assert_error_has("there is no residual that could decay");
     assert_int_equal(chain_pair_parse(&p, "topk", NULL, "fedavg", CODEC_LOSSLESS_ONLY, true, &e), ERR_CONFIG);
     assert_error_has("--compress topk: codec fedavg accepts lossless compression only");
+    assert_non_null(strstr(e.hint, "--codec fedpaq is fedavg that sends changes"));
 }
 
 int main(void)
