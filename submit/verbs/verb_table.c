@@ -3,7 +3,6 @@
 #include "submit/verbs/verbs.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "shared/base/choice.h"
 #include "shared/base/file.h"
@@ -184,7 +183,7 @@ static int unknown_verb(const char *name, struct err *e)
     if (!near)
         near = choice_near(name, names);
     err_set(e, ERR_USAGE, "unknown verb \"%s\"", name);
-    if (!near && (file_has_ending(name, ".py") || strchr(name, '/') || access(name, R_OK) == 0))
+    if (!near && (file_has_ending(name, ".py") || strchr(name, '/')))
         return err_hint(e, "Did you mean --trainer %s?", name);
     return near ? err_hint(e, "Did you mean %s?", near) : err_hint(e, "job_submit help lists them.");
 }
