@@ -46,8 +46,8 @@ def evaluate():
     return nn.functional.cross_entropy(outputs, test[1]), (outputs.argmax(1) == test[1]).float().mean()
 
 
-mine = torch.utils.data.Subset(torch.utils.data.TensorDataset(*train), psgd.trainer.shard(len(train[1]), train[1]))
-for x, y in psgd.trainer.steps(torch.utils.data.DataLoader(mine, batch_size=50, shuffle=True), evaluate):
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*train), batch_size=50, shuffle=True)
+for x, y in psgd.trainer.steps(loader, evaluate):
     opt.zero_grad()
     loss = nn.functional.cross_entropy(net(x), y)
     loss.backward()

@@ -46,8 +46,8 @@ def evaluate():
     return loss_of(rows[-64:])
 
 
-mine = torch.utils.data.Subset(rows, w.shard(len(rows) - 64))
-for x in psgd.trainer.steps(torch.utils.data.DataLoader(mine, batch_size=16, shuffle=True), evaluate):
+loader = torch.utils.data.DataLoader(rows[:-64], batch_size=16, shuffle=True)
+for x in psgd.trainer.steps(loader, evaluate):
     opt.zero_grad()
     loss_of(x).backward()
     w.gradient()

@@ -28,7 +28,7 @@ import random
 import re
 import sys
 from array import array
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import trainer_wire as wire
@@ -78,6 +78,9 @@ class Worker:
         self._numbers: Numbers = (0, 0.0, math.nan, 0.0)
         self._keeper: Optional[Tuple[Save, Restore]] = None
         self._passes: Optional[_Passes] = None
+        self._whole: Any = None  # given to steps(): a loader
+        self._part: Any = None  # the loader of this worker's part of its data
+        self._has_divided = False  # shard() or batches() was called
         self._place: Optional[Dict[str, Any]] = None
         self._lr_factor = 1.0
         self._knows_factor = True
@@ -160,6 +163,10 @@ class Worker:
         """This worker's part of n rows, by the job's --partition, in psgd's order of the epoch, from 0. labels: the rows' classes.
         batch: each so many of them are the mini-batch that psgd's own worker would take in that step, and all workers have as many; 0:
         all rows of the part. Alone: all rows, in their order."""
+        self._has_divided = True
+        return self._shard(n, labels, batch, epoch)
+
+    def _shard(self, n: int, labels: Optional[Iterable[int]], batch: int, epoch: int) -> List[int]:
         self._check("shard()")
         r = self._divide(n, labels, batch, epoch)
         if r is None:
@@ -198,6 +205,7 @@ class Worker:
     def batches(self, n: int, size: int, labels: Optional[Iterable[int]] = None) -> "Batches":
         """For steps(), or as the batch_sampler of a DataLoader: lists of `size` of this worker's rows of n, in each pass in psgd's order
         of that epoch, and as many as all workers have. Alone: of all rows, in an order of their own in each pass."""
+        self._has_divided = True
         return Batches(self, n, size, labels)
 
     # Turns.
@@ -454,13 +462,24 @@ class Worker:
 
     # A loop over data.
 
-    def _steps(self, loader: Any, evaluate: Optional[Callable[[], Any]]) -> Iterator[Any]:
+    def _steps(self, loader: Any, evaluate: Optional[Callable[[], Any]], divide: Optional[bool]) -> Iterator[Any]:
         self._evaluate = evaluate
-        self._passes = passes = _Passes(self, loader)
+        if loader is not self._whole:
+            self._whole, self._part = loader, self._part_of(loader, divide)
+        self._passes = passes = _Passes(self, self._part, self._passes.n_begun if self._passes else 0)
         if self._link is None:
             return self._one_pass(loader)
-        self._batches = self._batches or passes.n_batches
+        if self._state == "new" and not self._batches:
+            with suppress(TypeError):  # a DataLoader of a stream has a len() that fails
+                self._batches = len(passes.loader)
         return self._all_steps(passes)
+
+    def _part_of(self, loader: Any, divide: Optional[bool]) -> Any:
+        if divide is False or self.info.n_nodes == 1 or self._state == "ended" or "torch" not in sys.modules:
+            return loader
+        from . import trainer_torch_data
+
+        return trainer_torch_data.divided(self, loader, divide)
 
     def _one_pass(self, loader: Any) -> Iterator[Any]:
         """Alone."""
@@ -560,15 +579,19 @@ class Batches:
         self._worker, self._n, self._size = worker, n, size
         self._labels = None if labels is None else [int(k) for k in labels]
         self._n_begun = 0
-        self._length = len(self._rows(0)) // size
+        self._length: Optional[int] = None
+        if worker._state != "psgd":  # in its turn psgd does not say
+            len(self)
 
     def _rows(self, epoch: int) -> List[int]:
-        rows = self._worker.shard(self._n, self._labels, batch=self._size, epoch=epoch)
+        rows = self._worker._shard(self._n, self._labels, self._size, epoch)
         if self._worker.info.is_alone:
             random.Random(epoch).shuffle(rows)
         return rows
 
     def __len__(self) -> int:
+        if self._length is None:
+            self._length = len(self._rows(0)) // self._size
         return self._length
 
     def __iter__(self) -> Iterator[List[int]]:
@@ -577,7 +600,8 @@ class Batches:
         epoch = self._n_begun if passes is None or self._worker.info.is_alone else passes.n_begun - 1
         self._n_begun += 1
         rows = self._rows(epoch)
-        return (rows[at : at + self._size] for at in range(0, self._length * self._size, self._size))
+        for at in range(0, len(rows) // self._size * self._size, self._size):
+            yield rows[at : at + self._size]
 
 
 _END = object()
@@ -586,16 +610,16 @@ _END = object()
 class _Passes:
     """The batches of a loader, which begins again after its last one, and the place in it."""
 
-    def __init__(self, worker: Worker, loader: Any) -> None:
+    def __init__(self, worker: Worker, loader: Any, n_begun: int) -> None:
         self.worker, self.loader = worker, loader
-        self.n_batches = len(loader) if hasattr(loader, "__len__") else 0
         self.batches: Optional[Iterator[Any]] = None
         self.began: Optional[Dict[str, Any]] = None  # the random numbers' state when the pass began
-        self.drawn = self.n_begun = 0  # batches of this pass; passes
+        self.drawn, self.n_begun = 0, n_begun  # batches of this pass; passes
 
     def next_batch(self) -> Any:
         if self.batches is None:
-            self._resume(self.worker._place)
+            place, self.worker._place = self.worker._place, None
+            self._resume(place)
         batch = next(self.batches, _END)  # type: ignore[arg-type]
         if batch is _END:
             if self.batches is self.loader:  # a generator gives its batches once
@@ -616,6 +640,7 @@ class _Passes:
         if place is None or place["began"] is None:  # nothing was drawn
             if place is not None:
                 self._set_randomness(place["now"])
+                self.n_begun = place["passes"]
             self._begin()
             return
         self._set_randomness(place["began"])
@@ -726,11 +751,14 @@ def worker() -> Worker:
     return _worker
 
 
-def steps(loader: Any, evaluate: Optional[Callable[[], Any]] = None) -> Iterator[Any]:
+def steps(loader: Any, evaluate: Optional[Callable[[], Any]] = None, divide: Optional[bool] = None) -> Iterator[Any]:
     """The batches of a loader, one or, while gradients are accumulated, several for each step, until the job ends: the loader begins
     again after its last batch. Alone it is one pass. evaluate(), which is called when an evaluation is due: the model's loss on
-    data for testing, or (loss, accuracy), or (loss, accuracy, samples)."""
-    return worker()._steps(loader, evaluate)
+    data for testing, or (loss, accuracy), or (loss, accuracy, samples).
+
+    divide: a torch DataLoader with a batch_size and without a sampler of its own gives each worker its part of the dataset, in the
+    batches of batches(); None: unless the program has called shard() or batches(). Another loader gives each worker what it has."""
+    return worker()._steps(loader, evaluate, divide)
 
 
 def client(

@@ -57,7 +57,7 @@ tests_of() { # tests_of "MODULE..." NAME...
 
 # bats test_tags=check
 @test "a training script of torch in three lines" {
-    tests_of torch trainer_torch
+    tests_of torch trainer_torch trainer_loader
 }
 
 # session DOC LANGUAGE...: a Python program of the blocks of a document in these languages, in order.
@@ -137,7 +137,11 @@ only() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "
     only 'sh torch' >session.sh
     grep -q -- '--trainer train.py' session.sh
     limited bash -e session.sh 3>&-
-    jq -e '.state == "succeeded" and .models_agree' trained/run.json
+    jq -e '.state == "succeeded" and .models_agree and ([.nodes[].steps] == [60, 60])' trained/run.json
+    grep "each worker reads its part of the DataLoader's 2000 rows, in batches of 50" trained/logs/worker-1.log
+    # The workers have computed different batches.
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } $at["step"] == 1 { print $at["loss"] }' trained/records/train.csv | sort -u >losses
+    [ "$(wc -l <losses)" = 2 ]
     limited python3 load.py
 }
 

@@ -88,6 +88,8 @@ class Psgd:
         self.out = tempfile.TemporaryFile("w+")
         self.err = tempfile.TemporaryFile("w+")
         self.expects = 0
+        self.rows = None  # a function of SHARD's record: the rows with which take() answers one that it did not expect
+        self.shards = []  # these records
         self.process = start(program, arguments, self.out, self.err, {"PSGD_TRAINER_FD": str(its.fileno())}, [its.fileno()])
         its.close()
 
@@ -131,6 +133,15 @@ class Psgd:
             self.received += 1
             if got == METRIC and kind != METRIC:
                 metrics[text] = loss
+                continue
+            if got == SHARD and kind != SHARD and self.rows:
+                r = SimpleNamespace(n=n, epoch=step, batch=shape[0], labels=None)
+                for file in files:
+                    r.labels = array.array("i", os.pread(file, 4 * n, 0)).tolist()
+                    os.close(file)
+                self.shards.append(r)
+                rows = array.array("I", self.rows(r))
+                self.answer(SHARDED, rows.tobytes(), n=len(rows))
                 continue
             assert got == kind, f"the program sent {got} {text!r}, and not {kind}"
             if flags & GOES_ON:

@@ -251,7 +251,7 @@ while w.next():
             "steps(torch.utils.data.DataLoader(torch.arange(4.0).reshape(4, 1), batch_size=2, num_workers=2, persistent_workers=True))",
         )
         with Psgd(program) as p:
-            self.assertEqual(p.begin(TAKES_GRADIENTS, [3, 4]), 2)
+            self.assertEqual(p.begin(TAKES_GRADIENTS, [3, 4], n_nodes=1), 2)
             for k in range(5):
                 self.assertEqual(p.step(k).n, 2)
             p.stop()
@@ -742,13 +742,13 @@ for x, y in psgd.trainer.steps(loader):
         )
         for case in cases:
             with Psgd(program % case, "1") as p:
-                p.begin(DESCRIBES)
+                p.begin(DESCRIBES, n_nodes=1)
                 first = p.params.tolist()
                 p.stop(flags=DESCRIBES)
             for at in 2, 3, 4:
                 with self.subTest(case=case, at=at):
                     with Psgd(program % case, "1") as p:
-                        p.begin(TAKES_GRADIENTS, first)
+                        p.begin(TAKES_GRADIENTS, first, n_nodes=1)
                         for k in range(7):
                             if k == at:
                                 state, params = p.answer(SAVE, b""), p.params.tolist()
@@ -756,7 +756,7 @@ for x, y in psgd.trainer.steps(loader):
                         due = p.params.tolist()
                         p.stop()
                     with Psgd(program % case, "2") as q:
-                        q.begin(TAKES_GRADIENTS, params, n_done=at)
+                        q.begin(TAKES_GRADIENTS, params, n_nodes=1, n_done=at)
                         q.answer(RESTORE, state)
                         for k in range(at, 7):
                             q.step(k)
