@@ -72,6 +72,7 @@ class Worker:
         self._evaluate: Optional[Callable[[], Any]] = None
         self._asks = False  # evaluation_due was asked: the program evaluates
         self._finished = False
+        self._has_told_finished = False  # and this step has no weight
         self._has_evaluated = False
         self._test_loss: Optional[float] = None
         self._metrics: List[Tuple[bytes, float, int]] = []
@@ -215,8 +216,11 @@ class Worker:
         link = self._link
         if link is None or self._state != "psgd":
             self._check("next()")
+            if self._state == "go" and self._finished and not self._follow():
+                self._state = "go" if link else "psgd"
             if self._state in ("go", "gradient"):
-                raise Error(f"step {self.steps_done} has not ended: stepped() goes before next()")
+                rest = ", and before it, as the rule takes gradients, gradient(samples=0)" if self._finished else ""
+                raise Error(f"step {self.steps_done} has not ended: stepped() goes before next(){rest}")
             if self._state == "ended":
                 return False
             if link is None:
@@ -237,7 +241,10 @@ class Worker:
                 self._state = "go"
                 if not self._finished:
                     return True
-                self._sit_out_finished()
+                self._tell_finished()
+                if self.info.takes_gradients:
+                    return True
+                self._follow()
             elif r.kind == wire.EVALUATE:
                 self.steps_done = r.step
                 if r.flags & wire.HAS_CHANGED:
@@ -289,7 +296,7 @@ class Worker:
             if self._state == "ended":
                 return self.grad
             raise Error(self._misplaced("gradient()"))
-        self._numbers = _numbers(loss, samples, lr, accuracy)
+        self._numbers = _numbers(loss, 0 if self._has_told_finished else samples, lr, accuracy)
         self._state = "gradient"
         return self._combined if self._hand_over() else self.grad
 
@@ -333,7 +340,7 @@ class Worker:
         if self._state == "go":
             if self.info.takes_gradients:
                 raise Error("the job's rule combines or changes gradients: call gradient() before the update, and stepped() after it")
-            self._numbers = _numbers(loss, samples, lr, accuracy)
+            self._numbers = _numbers(loss, 0 if self._has_told_finished else samples, lr, accuracy)
         elif self._state != "gradient":
             raise Error(self._misplaced("stepped()"))
         if not self._knows_factor:
@@ -351,23 +358,24 @@ class Worker:
         return self.next()
 
     def finish(self) -> None:
-        """There is no more data: this worker's later steps have no weight. Then call next() until it is False."""
+        """There is no more data: this worker's later steps have no weight. Then call next() until it is False: if the rule takes
+        gradients (info), it goes on to give steps, whose calls with samples=0 have the parameters follow the other workers'."""
         self._check("finish()")
         self._finished = True
         if self._state == "go":
-            self._sit_out_finished()
+            self._tell_finished()
 
-    def _sit_out_finished(self) -> None:
-        if self._link and not (self.info.takes_gradients and self._follow()):
-            if self._is_read:
-                self._flush()
+    def _tell_finished(self) -> None:
+        self.takes_part = False
+        if self._link and not self._has_told_finished:
             self._tell(wire.FINISHED)
-        self._state = "psgd"
+        self._has_told_finished = True
 
     def _follow(self) -> bool:
         """Makes a step without a gradient of this worker, if it can: a rule may have an update by the others'."""
-        if self.info.takes_gradients:
+        if self.info.takes_gradients or self._link is None:
             return False
+        self._knows_factor = True  # there is no update
         self.stepped(loss=0.0, samples=0, lr=0.0)
         return True
 
@@ -483,7 +491,7 @@ class Worker:
 
     def _one_pass(self, loader: Any) -> Iterator[Any]:
         """Alone."""
-        self._finished = self._has_evaluated = False
+        self._finished = self._has_told_finished = self._has_evaluated = False
         self._state = "psgd"
         for batch in loader:
             if self._state == "psgd" and not self.next():
@@ -494,15 +502,23 @@ class Worker:
             self._answer(*self._evaluated_by(self._evaluate))
 
     def _all_steps(self, passes: "_Passes") -> Iterator[Any]:
+        last = _END
         while self.next():
             if not self.takes_part and self._follow():
                 continue
             while self._state == "go":  # several times where gradients are accumulated
                 batch = passes.next_batch()
-                if batch is _END:
-                    self.finish()
-                else:
+                if batch is not _END:
+                    last = batch
                     yield from self._given_out(batch)
+                    continue
+                self.finish()
+                if self._follow():
+                    continue
+                # The loop makes the update, by the other workers' gradient; for its own one any batch will do.
+                if last is _END:
+                    raise Error("the loader has given no batch, and the job's rule takes gradients: begin with one batch at least")
+                yield from self._given_out(last)
 
     def _given_out(self, batch: Any) -> Iterator[Any]:
         yield batch

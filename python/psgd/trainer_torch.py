@@ -336,6 +336,8 @@ class TorchWorker(Worker):
                 self._note_once("loss", "the loss is not known, as no backward() of a tensor has run: give it to gradient(loss=)")
         if samples is None:
             samples = self._samples or 1
+        if self._has_told_finished:
+            samples = 0
         if lr is None:
             lr = float((opt or self.optimizers[0]).param_groups[0]["lr"]) if self.optimizers else 0.0
         self._loss, self._samples, self._new_samples = None, 0, 0

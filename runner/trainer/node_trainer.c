@@ -37,7 +37,6 @@ struct training_program {
     char *memory;  /* (layout.bytes), mapped; NULL: not yet */
     float *params, *grads, *combined;
     bool has_moved;   /* params are others than in its last turn, for another reason than an exchange */
-    bool is_finished; /* it has no more data */
     bool has_updated; /* in the present step */
     double lr_factor; /* that it has been told */
     double lr;        /* its own of its last update */
@@ -362,7 +361,7 @@ static int compute_step(void *owner, const struct worker_request *request, struc
     struct training_program *p = owner;
     struct node *n = p->n;
     bool is_read = exchange_reads_gradient(n->exchange);
-    uint32_t part = request->takes_part && !p->is_finished ? TRAINER_TAKES_PART : 0;
+    uint32_t part = request->takes_part && !p->link.is_finished ? TRAINER_TAKES_PART : 0;
     uint32_t stores = request->stores ? TRAINER_READS : 0;
     struct step_result result = {.loss = NAN, .accuracy = NAN};
     float *grads = net_grads(n->net);
@@ -373,14 +372,12 @@ static int compute_step(void *owner, const struct worker_request *request, struc
         return e->code;
     if (check_accuracy(n, a.accuracy, e) < 0)
         return e->code;
-    p->is_finished = p->is_finished || a.kind == TRAINER_FINISHED;
-    p->has_updated = a.kind != TRAINER_GRADIENT;
-    if (a.kind != TRAINER_FINISHED)
-        p->lr = a.lr;
-    if (part && !p->is_finished)
+    p->has_updated = a.kind == TRAINER_UPDATED;
+    p->lr = a.lr;
+    if (part && !p->link.is_finished)
         result = (struct step_result){.n = (size_t)a.n, .loss = a.loss, .accuracy = a.accuracy};
-    result.is_finished = p->is_finished;
-    if (is_read && p->has_updated && result.n > 0)
+    result.is_finished = p->link.is_finished;
+    if (is_read && p->has_updated)
         return err_set(e, ERR_TRAINER,
                        "%s has updated without passing on its gradient, which codec %s combines or changes",
                        n->set.trainer, n->set.codec);

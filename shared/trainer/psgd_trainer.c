@@ -66,6 +66,7 @@ struct psgd {
     double accuracy;             /* of the present step; NAN: none */
     struct trainer_record given; /* GRADIENT of the present step, and then UPDATED */
     bool is_finished;            /* the program has no more data */
+    bool has_told_finished;      /* to psgd, and the present step has no weight */
 
     bool has_job_failed;
     char why[TRAINER_REASON]; /* of REFUSED or STOP */
@@ -718,6 +719,8 @@ static int answer_turn(struct psgd *p)
     case TURN_RESTORE:
         close_fd(&p->state_fd);
         return send_kind(p, TRAINER_RESTORED);
+    case TURN_STEP:
+        return p->socket < 0 ? 0 : send_kind(p, TRAINER_UPDATED);
     default:
         return 0;
     }
@@ -741,6 +744,16 @@ static int take_lr_factor(struct psgd *p, const struct trainer_record *r)
     p->knows_factor = false;
     return isfinite(r->lr) ? 0
                            : fail_with(p, "psgd has sent a factor on the learning rate that is no number");
+}
+
+/* In a step. */
+static int tell_finished(struct psgd *p)
+{
+    int rc = p->has_told_finished || p->socket < 0 ? 0 : send_kind(p, TRAINER_FINISHED);
+
+    p->has_told_finished = true;
+    p->plan.takes_part = false;
+    return rc;
 }
 
 /* Returns what the program does next; PSGD_STOP: nothing, the library has answered. */
@@ -775,10 +788,10 @@ static int take_turn(struct psgd *p, struct incoming *in)
     p->plan.has_changed = r->flags & TRAINER_HAS_CHANGED;
     if (r->kind == TRAINER_GO) {
         p->plan.takes_part = r->flags & TRAINER_TAKES_PART;
-        if (p->is_finished)
-            return send_kind(p, TRAINER_FINISHED);
-        if (take_lr_factor(p, r) < 0)
+        if (take_lr_factor(p, r) < 0 || (p->is_finished && tell_finished(p) < 0))
             return -1;
+        if (p->is_finished && !p->plan.takes_gradients)
+            return send_kind(p, TRAINER_UPDATED);
     }
     p->turn = turns[i].turn;
     return turns[i].what;
@@ -798,10 +811,14 @@ static int next_alone(struct psgd *p)
 int psgd_next(struct psgd *p)
 {
     const int turns = IN_OPENED | IN_AWAITED | IN_EVALUATION | IN_STATE | 1 << TURN_STOPPED;
+    bool may_leave = p->is_finished && (!p->plan.takes_gradients || p->socket < 0);
     struct incoming in;
     int rc;
 
-    if (require_turn(p, "psgd_next", turns) < 0)
+    if (p->turn == TURN_STEP && p->is_finished && !may_leave)
+        return fail_with(p, "psgd_next came in a step after psgd_finish: the rule takes gradients, so call "
+                            "psgd_gradient with 0 samples, and psgd_stepped");
+    if (require_turn(p, "psgd_next", may_leave ? turns | IN_STEP : turns) < 0)
         return -1;
     if (p->turn != TURN_STOPPED) {
         rc = answer_turn(p);
@@ -824,7 +841,7 @@ static void note_score(struct psgd *p, double loss, size_t samples, double lr)
 {
     p->given = (struct trainer_record){.kind = TRAINER_GRADIENT,
                                        .step = p->plan.step,
-                                       .n = samples,
+                                       .n = p->has_told_finished ? 0 : samples,
                                        .loss = loss,
                                        .accuracy = p->accuracy,
                                        .lr = lr};
@@ -905,10 +922,7 @@ int psgd_finish(struct psgd *p)
     if (require_turn(p, "psgd_finish", IN_PROGRAM | IN_AWAITED) < 0)
         return -1;
     p->is_finished = true;
-    if (p->turn != TURN_STEP)
-        return 0;
-    p->turn = TURN_AWAITED;
-    return send_kind(p, TRAINER_FINISHED);
+    return p->turn == TURN_STEP ? tell_finished(p) : 0;
 }
 
 int psgd_evaluated(struct psgd *p, double loss, double accuracy, size_t samples)

@@ -137,8 +137,11 @@ int psgd_stepped(struct psgd *p); /* after the update */
 /* In place of both calls, for programs whose library computes gradient and update in one: only if the plan
  * does not take gradients. */
 int psgd_stepped_by(struct psgd *p, double loss, size_t samples, double lr);
-/* The program has no more data: this step, if it stands in one, and all later ones have weight 0. Then call
- * psgd_next until PSGD_STOP, which waits for the other workers. */
+/* The program has no more data: the step in which it stands, unless it has passed its gradient on, and all
+ * later ones have weight 0. If the plan takes_gradients, psgd_next goes on to return PSGD_GO: make the same
+ * calls, with 0 samples (others are not counted), so that the parameters follow the gradients that the other
+ * workers combine. Otherwise call psgd_next, in the midst of this step, too. Both until PSGD_STOP: the job
+ * ends when no worker has more data. */
 int psgd_finish(struct psgd *p);
 int psgd_evaluated(struct psgd *p, double loss, double accuracy, size_t samples); /* accuracy NAN: none */
 /* A row of metrics.csv; alone: nothing. name: 1 to 64 of a-z, A-Z, 0-9 and _./:@%- */

@@ -56,7 +56,7 @@ enum { N_PROGRAM_KINDS = sizeof kinds / sizeof *kinds };
 static uint64_t answers_to(uint32_t turn)
 {
     static const uint64_t answers[] = {
-        [TRAINER_GO - TRAINER_ACCEPTED] = KIND(GRADIENT) | KIND(UPDATED) | KIND(FINISHED),
+        [TRAINER_GO - TRAINER_ACCEPTED] = KIND(GRADIENT) | KIND(UPDATED),
         [TRAINER_UPDATE - TRAINER_ACCEPTED] = KIND(UPDATED),
         [TRAINER_EVALUATE - TRAINER_ACCEPTED] = KIND(EVALUATED),
         [TRAINER_SAVE - TRAINER_ACCEPTED] = KIND(SAVED),
@@ -356,8 +356,8 @@ static int take_shard(struct trainer_link *l, const struct trainer_record *r, in
     return rc;
 }
 
-/* A record of one of the kinds in the set `wanted`, which carry no descriptor. Shards and metrics, where
- * `serves`, are taken on the way. */
+/* A record of one of the kinds in the set `wanted`, which carry no descriptor. Shards, metrics and the end of
+ * all data, where `serves`, are taken on the way. */
 static int take_answer(struct trainer_link *l, struct trainer_record *r, uint64_t wanted, bool serves,
                        double deadline, struct err *e)
 {
@@ -375,7 +375,10 @@ static int take_answer(struct trainer_link *l, struct trainer_record *r, uint64_
             rc = take_metric(l, r, e);
         else if (serves && r->kind == TRAINER_SHARD)
             rc = take_shard(l, r, fd, e);
-        else
+        else if (serves && r->kind == TRAINER_FINISHED && !l->is_finished) {
+            l->is_finished = true;
+            rc = 0;
+        } else
             close_passed(fd);
         if (rc < 0)
             return rc;

@@ -8,8 +8,9 @@
  *   trainer_link_turn           gives a turn and takes the program's answer: any number of times
  *   trainer_link_stop           the job has ended
  *
- * METRIC and SHARD, which may come before an answer, go to the functions of the config. The program is not
- * trusted: each record is checked, and nothing is read of a descriptor that is no file.
+ * METRIC and SHARD, which may come before an answer, go to the functions of the config, and FINISHED, which
+ * comes once, is noted. The program is not trusted: each record is checked, and nothing is read of a
+ * descriptor that is no file.
  *
  * Every function that takes `e` fails with
  *
@@ -51,9 +52,10 @@ struct trainer_link_config {
 struct trainer_link {
     struct trainer_link_config cfg;
     uint64_t n_sent, n_received;
-    uint32_t opened; /* flags of OPEN */
-    bool has_ended;  /* the program has closed its end: what it ended with may be known elsewhere */
-    bool has_failed; /* it has sent FAILED */
+    uint32_t opened;  /* flags of OPEN */
+    bool has_ended;   /* the program has closed its end: what it ended with may be known elsewhere */
+    bool is_finished; /* it has sent FINISHED */
+    bool has_failed;  /* it has sent FAILED */
     char reason[TRAINER_REASON]; /* why, as far as it has come */
     int n_parts;                 /* of it */
 };

@@ -16,11 +16,6 @@
  * From then on psgd gives turns, and the program answers each:
  *
  *   GO         GRADIENT, to which psgd answers UPDATE, then UPDATED (without TRAINER_TAKES_GRADIENTS at once)
- *              FINISHED: it has no more data; this and all later steps have weight 0. To each later GO, which
- *              comes without TRAINER_TAKES_PART, it answers the same, or GRADIENT of 0 samples: then its
- *              parameters follow the gradients that the other workers combine. A synchronous job of a rule
- *              that combines ends with the first exchange to which no worker has samples because all are
- *              finished
  *   EVALUATE   EVALUATED; params are the rule's model until then
  *   SAVE       SAVED, after writing its own state to the descriptor
  *   RESTORE    RESTORED, after reading it from the descriptor; before the first GO of a resumed job
@@ -34,10 +29,15 @@
  * by GRADIENT, to which there is no UPDATE. The n of SHARDED is then that of the most rows of a step, and
  * psgd writes those of each GO to the file.
  *
- * METRIC may precede each record of the program. FAILED, at any time, names why the program gives up. A
- * reason (FAILED, REFUSED, STOP) that is longer than a record goes on in the next ones, of the same kind, at
- * most TRAINER_PARTS in all. A version, sequence or kind that is not expected ends either side with an error,
- * as do a text without a zero, and a descriptor that is missing or not mentioned here.
+ * METRIC may precede each record of the program. So may FINISHED, once: it has no more data, and this and all
+ * later steps, whose GO comes without TRAINER_TAKES_PART, have weight 0. It answers as before, by 0 samples: so
+ * its parameters follow the gradients that the other workers combine. The job ends when no program of its
+ * workers has more data.
+ *
+ * FAILED, at any time, names why the program gives up. A reason (FAILED, REFUSED, STOP) that is longer than a
+ * record goes on in the next ones, of the same kind, at most TRAINER_PARTS in all. A version, sequence or kind
+ * that is not expected ends either side with an error, as do a text without a zero, and a descriptor that is
+ * missing or not mentioned here.
  *
  * No length, offset or text is taken from the shared memory: a codec in the runner may have written it. */
 #ifndef PSGD_TRAINER_WIRE_H

@@ -131,6 +131,8 @@ class Psgd:
             assert text.endswith(b"\0")
             text = text.rstrip(b"\0").decode()
             self.received += 1
+            if got == FINISHED and kind != FINISHED:  # a notice before an answer
+                continue
             if got == METRIC and kind != METRIC:
                 metrics[text] = loss
                 continue

@@ -136,10 +136,55 @@ class Turns(unittest.TestCase):
             p.local_step(0)
             p.go(1)
             p.take(FINISHED)
-            p.go(2, flags=0)
-            p.take(FINISHED)
+            self.assertEqual(p.take(UPDATED).n, 0)
+            self.assertEqual(p.local_step(2, flags=0).n, 0)
             p.stop()
         self.assertEqual(p.stdout, "10 0.0\n")
+
+    def test_a_worker_without_more_data_follows_the_others_by_its_last_batch(self):
+        with Psgd(LOOP.replace("[10, 11, 12]", "iter([10, 11])")) as p:
+            p.begin(TAKES_GRADIENTS)
+            for k in range(2):
+                self.assertEqual(p.step(k).n, 1)
+            p.go(2)
+            p.take(FINISHED)
+            self.assertEqual(p.take(GRADIENT).n, 0)
+            p.send(UPDATE)
+            p.take(UPDATED)
+            self.assertEqual(p.step(3, flags=0).n, 0)
+            p.stop()
+        self.assertEqual([int(line.split()[0]) for line in p.stdout.splitlines()], [10, 11, 11, 11])
+        with Psgd(LOOP.replace("[10, 11, 12]", "iter([])")) as p:
+            p.expects = 1
+            p.begin(TAKES_GRADIENTS)
+            p.go(0)
+            p.take(FINISHED)
+            self.assertIn("given no batch", p.take(FAILED).text)
+
+    def test_a_loop_of_its_own_is_told_how_to_follow_the_others(self):
+        program = "import psgd.trainer\nw = psgd.trainer.open({'a': ()})\nwhile w.next():\n    w.finish()\n"
+        with Psgd(program + "    w.gradient(loss=1, samples=8, lr=0.1)\n    w.stepped()") as p:
+            p.begin(TAKES_GRADIENTS)
+            p.go(0)
+            p.take(FINISHED)
+            self.assertEqual(p.take(GRADIENT).n, 0)
+            p.send(UPDATE)
+            p.take(UPDATED)
+            self.assertEqual(p.step(1, flags=0).n, 0)
+            p.stop()
+        with Psgd(program) as p:
+            p.expects = 1
+            p.begin(TAKES_GRADIENTS)
+            p.go(0)
+            p.take(FINISHED)
+            self.assertIn("gradient(samples=0)", p.take(FAILED).text)
+        with Psgd(program) as p:
+            p.begin()
+            p.go(0)
+            p.take(FINISHED)
+            self.assertEqual(p.take(UPDATED).n, 0)
+            p.local_step(1, flags=0)
+            p.stop()
 
     def test_batches_are_accumulated_until_the_step(self):
         program = LOOP.replace("    w.gradient", "    if batch % 2:\n        continue\n    w.gradient")

@@ -12,6 +12,7 @@ try:
 except ImportError:
     pass
 from scripted_psgd import (
+    COMBINED,
     DESCRIBES,
     EVALUATE,
     EVALUATED,
@@ -233,16 +234,22 @@ while w.next():
         for p in self.each(LINEAR.replace("steps([torch.tensor([[1.0], [2.0]])])", "steps(iter([torch.ones(1, 1)]))")):
             p.begin(TAKES_GRADIENTS, [3, 4])
             self.assertEqual(p.step(0).n, 1)
-            for k in 1, 2:
-                self.assertEqual(p.step(k, [2, 0], flags=0).n, 0)
+            p.go(1)
+            p.take(FINISHED)
+            self.assertEqual(p.take(GRADIENT).n, 0)
+            p.combined[:] = array.array("f", [2, 0])
+            p.send(UPDATE, flags=COMBINED)
+            p.take(UPDATED)
+            self.assertEqual(p.step(2, [2, 0], flags=0).n, 0)
             self.assertEqual(p.params.tolist(), [0.5, 3.5])
             p.stop()
         for p in self.each(LINEAR.replace("steps([torch.tensor([[1.0], [2.0]])])", "steps(iter([torch.ones(1, 1)]))")):
             p.begin(0, [3, 4])
             p.local_step(0)
-            for k in 1, 2:
-                p.go(k)
-                p.take(FINISHED)
+            p.go(1)
+            p.take(FINISHED)
+            self.assertEqual(p.take(UPDATED).n, 0)
+            self.assertEqual(p.local_step(2).n, 0)
             p.stop()
 
     def test_workers_of_a_data_loader_are_no_workers_of_the_job(self):

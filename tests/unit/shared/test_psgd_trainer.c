@@ -469,20 +469,41 @@ TEST(a_shard_is_a_copy_of_psgds_rows)
     assert_said("dirichlet needs labels");
 }
 
-TEST(a_finished_program_answers_each_later_step)
+TEST(for_a_finished_program_each_later_step_is_answered_where_the_rule_takes_no_gradients)
 {
-    open_in_turn(TRAINER_GO, TRAINER_TAKES_GRADIENTS);
+    open_in_turn(TRAINER_GO, 0);
     assert_int_equal(psgd_finish(p), 0);
-    take(TRAINER_FINISHED); /* at once: the others wait */
+    take(TRAINER_FINISHED);
     put(TRAINER_GO, 1, 0);
     put(TRAINER_EVALUATE, 2, 0);
     assert_int_equal(psgd_next(p), PSGD_EVALUATE);
-    take(TRAINER_FINISHED);
+    assert_int_equal(take(TRAINER_UPDATED).n, 0);
+    take(TRAINER_UPDATED);
     put(TRAINER_GO, 2, 0);
     put_text(TRAINER_STOP, "all are done", 0);
     assert_int_equal(psgd_next(p), PSGD_STOP);
     take(TRAINER_EVALUATED);
-    take(TRAINER_FINISHED);
+    take(TRAINER_UPDATED);
+}
+
+TEST(a_finished_program_follows_the_others_where_the_rule_takes_gradients)
+{
+    open_in_turn(TRAINER_GO, TRAINER_TAKES_GRADIENTS);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(psgd_finish(p), 0);
+        assert_false(psgd_plan(p)->takes_part);
+        put(TRAINER_UPDATE, 0, TRAINER_COMBINED);
+        assert_non_null(psgd_gradient(p, 1, 8, 0.1));
+        if (k == 0)
+            take(TRAINER_FINISHED);
+        assert_int_equal(take(TRAINER_GRADIENT).n, 0);
+        assert_int_equal(psgd_stepped(p), 0);
+        take(TRAINER_UPDATED);
+        put(TRAINER_GO, 1, 0);
+        assert_int_equal(psgd_next(p), PSGD_GO);
+    }
+    assert_int_equal(psgd_next(p), -1); /* it would fall behind them */
+    assert_said("psgd_gradient with 0 samples");
 }
 
 TEST(a_finish_after_the_gradient_leaves_the_step_complete)
@@ -497,6 +518,7 @@ TEST(a_finish_after_the_gradient_leaves_the_step_complete)
     put_text(TRAINER_STOP, "all are done", 0);
     assert_int_equal(psgd_next(p), PSGD_STOP);
     take(TRAINER_FINISHED);
+    take(TRAINER_UPDATED);
 }
 
 TEST(metrics_have_their_step)
@@ -1238,7 +1260,8 @@ int main(void)
         ON_A_SOCKET(an_evaluation_is_made_or_left_out),
         ON_A_SOCKET(the_programs_state_is_written_and_read_by_descriptors),
         ON_A_SOCKET(a_shard_is_a_copy_of_psgds_rows),
-        ON_A_SOCKET(a_finished_program_answers_each_later_step),
+        ON_A_SOCKET(for_a_finished_program_each_later_step_is_answered_where_the_rule_takes_no_gradients),
+        ON_A_SOCKET(a_finished_program_follows_the_others_where_the_rule_takes_gradients),
         ON_A_SOCKET(a_finish_after_the_gradient_leaves_the_step_complete),
         ON_A_SOCKET(metrics_have_their_step),
         cmocka_unit_test(the_jobs_end_ends_each_wait),
