@@ -213,7 +213,7 @@ static int start_agent(struct agent_options *o, struct err *e)
     snprintf(a.jobs.codecs.builtin_dir, sizeof a.jobs.codecs.builtin_dir, "%s/codecs", exe_dir);
     rc = runner_about_isolation(&a.jobs.isolation, a.jobs.runner_exe, o->require_isolation, e);
     if (rc == 0)
-        rc = trainer_rules_check(&a.jobs.trainers, a.jobs.isolation.landlock_abi, e);
+        rc = trainer_rules_check(&a.jobs.trainers, &a.jobs.isolation, e);
     if (rc < 0)
         close(l.fd);
     else

@@ -65,13 +65,22 @@ int trainer_rules_set(struct trainer_rules *r, const struct agent_options *opt, 
     return 0;
 }
 
-int trainer_rules_check(const struct trainer_rules *r, int landlock_abi, struct err *e)
+int trainer_rules_check(const struct trainer_rules *r, const struct agent_isolation *own, struct err *e)
 {
-    if (r->policy == TRAINERS_NONE || r->isolation == TRAINER_ISOLATION_NONE || landlock_abi > 0)
+    if (r->policy == TRAINERS_NONE || r->isolation == TRAINER_ISOLATION_NONE)
         return 0;
-    return err_set(e, ERR_AUTH,
-                   "--trainer-isolation files: this kernel has no Landlock (it needs Linux 5.13 and "
-                   "lsm=landlock)");
+    if (own->landlock_abi == 0)
+        return err_set(e, ERR_AUTH,
+                       "--trainer-isolation %s: this kernel has no Landlock (it needs Linux 5.13 and "
+                       "lsm=landlock)",
+                       trainer_isolation_name(r->isolation));
+    if (r->isolation != TRAINER_ISOLATION_USER || (own->has_own_user && own->has_own_tree))
+        return 0;
+    err_set(e, ERR_AUTH,
+            "--trainer-isolation user: this agent cannot give each program a user and a tree of folders of "
+            "its own (%s)",
+            own->lacks[0] ? own->lacks : "the kernel, or its container, forbids a namespace of mounts");
+    return err_hint(e, "Only root can; --trainer-isolation files needs neither.");
 }
 
 static int refuse_all(const char *name, struct err *e)

@@ -1,6 +1,6 @@
 /* trainer_policy -- which training programs of submitters this agent runs, with which interpreter, and how it
  * confines them. A codec is confined before any of its code runs; a training program may do what the agent's
- * user may do, or, with --trainer-isolation files, still more than a codec (SECURITY.md). So whether one runs
+ * user may do, or, with --trainer-isolation files or user, still more than a codec (SECURITY.md). So whether one runs
  * here is decided by the agent's owner, with --trainers, when the job is reserved and again when the program
  * arrives. */
 #ifndef PSGD_TRAINER_POLICY_H
@@ -8,6 +8,7 @@
 
 #include <limits.h>
 
+#include "agent/access/codec_policy.h"
 #include "agent/base/agent_options.h"
 #include "shared/base/err.h"
 #include "shared/trainer/trainer_isolation.h"
@@ -24,9 +25,8 @@ struct trainer_rules {
  * ERR_CONFIG: a path is too long. */
 int trainer_rules_set(struct trainer_rules *r, const struct agent_options *opt, struct err *e);
 
-/* Checks that this machine can confine programs as the rules say; landlock_abi 0: its kernel has no Landlock.
- * ERR_AUTH. */
-int trainer_rules_check(const struct trainer_rules *r, int landlock_abi, struct err *e);
+/* Checks that this machine can confine programs as the rules say, which confines codecs by *own. ERR_AUTH. */
+int trainer_rules_check(const struct trainer_rules *r, const struct agent_isolation *own, struct err *e);
 
 /* Checks a program; `name`: its main file, for messages; `hex`: SHA-256 of its package, "": not known yet,
  * which only --trainers none refuses. ERR_TRAINER: it is refused, with a hint for the user, or the list

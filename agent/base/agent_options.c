@@ -59,9 +59,11 @@ static const struct args_option table[] = {
      "interpreter of training programs in Python (python3 in $PATH)"},
     {"trainer-isolation", "", ARGS_CHOICE, AT(trainer_isolation), RUN, TRUST, TRAINER_ISOLATION_CHOICES,
      "how training programs are confined (none); files: they read the system's folders, the interpreter and "
-     "--trainer-data, write into folders of their own, and signal no other process"},
+     "--trainer-data, write into folders of their own, and signal no other process; user: also each as a "
+     "user "
+     "of its own, if root runs the agent"},
     {"trainer-data", "", ARGS_PATH, AT(trainer_data), RUN, TRUST, "FOLDER",
-     "data sets that training programs may read with --trainer-isolation files"},
+     "data sets that training programs may read with --trainer-isolation files or user"},
     {"scope", "", ARGS_CHOICE, AT(scope), TOKEN, TOKENS, SCOPE_CHOICES,
      "add, invite: what the token allows (submit): read jobs and results; run jobs of its own; manage all "
      "jobs"},

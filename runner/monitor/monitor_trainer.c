@@ -55,6 +55,7 @@ struct program_setup {
     char temporary[PATH_MAX]; /* folder; "": the system's */
     int n_threads;            /* 0: as many as its libraries choose */
     bool is_confined;
+    uid_t user; /* 0: the agent's */
     struct trainer_places places;
     char own[PATH_MAX], installation[PATH_MAX], environment[PATH_MAX], modules[PATH_MAX]; /* of places */
 };
@@ -108,8 +109,10 @@ static int prepare_program(void *arg)
     const struct program_setup *s = arg;
 
     restore_signals();
-    return lift_limits() && set_environment(s) && (!s->is_confined || sandbox_trainer(&s->places) == 0) ? 0
-                                                                                                        : -1;
+    return lift_limits() && set_environment(s) &&
+                   (!s->is_confined || sandbox_trainer(&s->places, s->user) == 0)
+               ? 0
+               : -1;
 }
 
 /* The start: in the monitor. */
@@ -272,8 +275,14 @@ static int prepare_setup(struct program_setup *s, const struct orders_job *job, 
 {
     s->n_threads = share_of_processors(job->workers_on_host);
     if (absolute_path(s->temporary, temporary_path, e) < 0 ||
-        (job->trainer_isolation == TRAINER_ISOLATION_FILES && find_places(s, job, e) < 0))
+        (job->trainer_isolation != TRAINER_ISOLATION_NONE && find_places(s, job, e) < 0))
         return e->code;
+    if (job->trainer_isolation == TRAINER_ISOLATION_USER) {
+        if (geteuid() != 0)
+            return err_set(e, ERR_TRAINER,
+                           "this agent gives each training program a user of its own, and only root can");
+        s->user = sandbox_user_id(getpid()); /* the monitor is there as long as the program */
+    }
     if (!s->is_confined && !has_room_for_sockets(s->temporary))
         s->temporary[0] = '\0';
     return 0;

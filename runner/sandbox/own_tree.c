@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -28,6 +29,7 @@ enum {
 enum {
     TREE_CLONE = 1,
     FS_CLOEXEC = 1,
+    FS_SET_STRING = 1,
     FS_CREATE = 6,
     FROM_FD = 4,
     ATTR_RDONLY = 1,
@@ -167,6 +169,131 @@ static int enter_tree(const char *here, int folder_fd)
     if (fd < 0 || dup3(fd, folder_fd, O_CLOEXEC) < 0)
         return -1;
     return close(fd);
+}
+
+/* Folders for a training program of a user of its own, who may not enter the agent's folder, or root's home,
+ * where the program's places are: in the program's namespace an empty folder is mounted over such a folder,
+ * with the places in it at their paths. */
+
+enum { TRAINER_PLACES = 5, RECURSIVE = 0x8000 /* AT_RECURSIVE */ };
+
+/* A path as it is given, or as it is without links: each has to be open to all. */
+struct reached_places {
+    const char *paths[2 * TRAINER_PLACES];
+    char real[TRAINER_PLACES][PATH_MAX];
+    int trees[2 * TRAINER_PLACES]; /* copies; -1: none is needed */
+    size_t n;
+    int roots[2 * TRAINER_PLACES]; /* of the empty folders */
+    size_t n_roots;
+};
+
+/* Writes the first folder on the way to `path` that others than its owner may not enter. False: none. */
+static bool find_closed(char out[PATH_MAX], const char *path)
+{
+    struct stat st;
+
+    for (const char *end = strchr(path + 1, '/');; end = strchr(end + 1, '/')) {
+        size_t len = end ? (size_t)(end - path) : strlen(path);
+
+        if (len >= PATH_MAX)
+            return false;
+        memcpy(out, path, len);
+        out[len] = '\0';
+        if (stat(out, &st) == 0 && S_ISDIR(st.st_mode) && !(st.st_mode & S_IXOTH))
+            return true;
+        if (!end)
+            return false;
+    }
+}
+
+static void add_path(struct reached_places *r, const char *path)
+{
+    if (path && path[0] == '/')
+        r->paths[r->n++] = path;
+}
+
+static void list_paths(struct reached_places *r, const struct trainer_places *p)
+{
+    const char *const given[TRAINER_PLACES] = {p->own, p->prefixes[0], p->prefixes[1], p->read_only[0],
+                                               p->read_only[1]};
+
+    for (size_t i = 0; i < TRAINER_PLACES; i++) {
+        add_path(r, given[i]);
+        if (given[i] && given[i][0] && realpath(given[i], r->real[i]) && strcmp(r->real[i], given[i]) != 0)
+            add_path(r, r->real[i]);
+    }
+}
+
+/* Mounts an empty folder over the first closed one on the way to `path`, if there is one. */
+static bool open_way(struct reached_places *r, const char *path)
+{
+    char closed[PATH_MAX];
+    int fs, root = -1;
+
+    if (!find_closed(closed, path))
+        return true;
+    fs = (int)syscall(CALL_FSOPEN, "tmpfs", FS_CLOEXEC);
+    if (fs >= 0 && syscall(CALL_FSCONFIG, fs, FS_SET_STRING, "mode", "755", 0) == 0 &&
+        syscall(CALL_FSCONFIG, fs, FS_CREATE, NULL, NULL, 0) == 0)
+        root = (int)syscall(CALL_FSMOUNT, fs, FS_CLOEXEC, ATTR_PLAIN);
+    if (fs >= 0)
+        close(fs);
+    if (root < 0 || !place_tree(root, AT_FDCWD, closed))
+        return false;
+    r->roots[r->n_roots++] = root;
+    return true;
+}
+
+/* Below a folder that open_way has made, and nowhere else: other folders exist. */
+static bool make_way(const char *path)
+{
+    char part[PATH_MAX];
+
+    for (const char *end = strchr(path + 1, '/');; end = strchr(end + 1, '/')) {
+        snprintf(part, sizeof part, "%.*s", end ? (int)(end - path) : (int)strlen(path), path);
+        if (mkdir(part, 0755) < 0 && errno != EEXIST)
+            return false;
+        if (!end)
+            return true;
+    }
+}
+
+static bool place_all(struct reached_places *r)
+{
+    bool is_placed = true;
+
+    for (size_t i = 0; i < r->n && is_placed; i++)
+        is_placed = r->trees[i] < 0 || (open_way(r, r->paths[i]) && make_way(r->paths[i]) &&
+                                        place_tree(r->trees[i], AT_FDCWD, r->paths[i]));
+    for (size_t i = 0; i < r->n_roots; i++) {
+        is_placed = is_placed && make_read_only(r->roots[i]);
+        close(r->roots[i]);
+    }
+    return is_placed;
+}
+
+int own_tree_for_trainer(const struct trainer_places *p)
+{
+    struct reached_places r = {.n = 0};
+    char closed[PATH_MAX];
+    const mode_t mask = umask(0022);
+    bool is_needed = false, is_done;
+
+    list_paths(&r, p);
+    for (size_t i = 0; i < r.n; i++)
+        is_needed = is_needed || find_closed(closed, r.paths[i]);
+    if (is_needed && (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0))
+        return -1;
+    for (size_t i = 0; i < r.n; i++)
+        r.trees[i] = find_closed(closed, r.paths[i]) ? (int)syscall(CALL_OPEN_TREE, AT_FDCWD, r.paths[i],
+                                                                    TREE_CLONE | O_CLOEXEC | RECURSIVE)
+                                                     : -1;
+    is_done = place_all(&r);
+    for (size_t i = 0; i < r.n; i++)
+        if (r.trees[i] >= 0)
+            close(r.trees[i]);
+    umask(mask);
+    return is_done ? 0 : -1;
 }
 
 /* Returns 0 and writes the reason, with errno. */

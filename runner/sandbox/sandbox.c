@@ -4,9 +4,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fts.h>
 #include <grp.h>
 #include <jansson.h>
+#include <limits.h>
 #include <linux/capability.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +25,7 @@
 enum { THREADS = 64, THREADS_PER_PROCESSOR = 4 };
 enum { FIRST_ID = 0x70000000 };
 enum { OBJECT_MAX = 256 << 20 };
+enum { PROGRAM_PROCESSES = 4096 }; /* of a training program's own user, with their threads */
 
 /* Limits. */
 
@@ -245,8 +250,46 @@ int sandbox_compiler(void *arg)
     return landlock_for_compiler(folder) < 0 ? -1 : seccomp_for_compiler();
 }
 
-int sandbox_trainer(const struct trainer_places *p)
+/* A training program. */
+
+/* Its output goes to pipes, which it may open again, as /dev/stderr. */
+static int give_program(const char *own, uid_t user)
 {
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || drop_capabilities() < 0 ? -1
-                                                                                 : landlock_for_trainer(p);
+    char *const roots[] = {(char *)(uintptr_t)own, NULL};
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    FTSENT *f;
+    int rc = walk ? 0 : -1;
+
+    while (rc == 0 && (errno = 0, f = fts_read(walk)) != NULL)
+        rc = lchown(f->fts_accpath, user, user);
+    if (rc == 0 && errno != 0)
+        rc = -1;
+    if (walk)
+        fts_close(walk);
+    return rc < 0 || fchown(STDOUT_FILENO, user, user) < 0 || fchown(STDERR_FILENO, user, user) < 0 ? -1 : 0;
+}
+
+/* The signal at the parent's end is lost with the user's change. The program is in its folder again, by its
+ * path in the new tree. */
+static int enter_program_user(const struct trainer_places *p, uid_t user)
+{
+    char folder[PATH_MAX];
+    pid_t parent = getppid();
+
+    if (!getcwd(folder, sizeof folder) || give_program(p->own, user) < 0 || own_tree_for_trainer(p) < 0 ||
+        chdir(folder) < 0 || lower_limit(RLIMIT_NPROC, PROGRAM_PROCESSES) < 0 || become_user(user) < 0 ||
+        prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return -1;
+    if (getppid() == parent)
+        return 0;
+    errno = ESRCH;
+    return -1;
+}
+
+int sandbox_trainer(const struct trainer_places *p, uid_t user)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || (user > 0 && enter_program_user(p, user) < 0) ||
+        drop_capabilities() < 0)
+        return -1;
+    return landlock_for_trainer(p);
 }

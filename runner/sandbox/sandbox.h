@@ -52,16 +52,19 @@ void sandbox_print(const struct sandbox *s);
  * privileged calls, and their user is the job's where root runs the agent. Returns 0, or -1 and errno. */
 int sandbox_compiler(void *arg);
 
-/* What a training program at level `files` (shared/trainer/trainer_isolation.h) may open, besides the
- * system's folders and devices of GPUs. Paths; NULL or "": none. One that does not exist is left out. */
+/* What a training program at level `files` or `user` (shared/trainer/trainer_isolation.h) may open, besides
+ * the system's folders and devices of GPUs. Absolute paths; NULL or "": none. One that does not exist is left
+ * out. */
 struct trainer_places {
     const char *own;          /* where it may make, run and remove files */
     const char *prefixes[2];  /* of the interpreter's installation and environment: their bin, lib, ... */
     const char *read_only[2]; /* folders that it may read */
 };
 /* Between fork and exec of the program: confines this process and all that it starts, without capabilities
- * where root runs the agent. Returns 0, or -1 and errno, also if this kernel has no Landlock. */
-int sandbox_trainer(const struct trainer_places *p);
+ * where root runs the agent. `user` > 0: it becomes that user, who gets the places' `own` and stdout and
+ * stderr, and for whom folders that it may not enter lead to its places, and to nothing else. Returns 0, or
+ * -1 and errno, also if this kernel has no Landlock. */
+int sandbox_trainer(const struct trainer_places *p, uid_t user);
 
 /* How many threads a node may have. Where it has a user of its own the kernel enforces that (RLIMIT_NPROC
  * counts all threads of a user), elsewhere the node's monitor does. */
@@ -77,6 +80,8 @@ uid_t sandbox_user_id(pid_t pid);
 int sandbox_own_tree(int folder_fd, char *why, size_t size, struct err *e);
 /* The kernel's version of Landlock; -1 and errno: it has none. */
 int landlock_version(void);
+/* For sandbox_trainer with a user: 0, or -1 and errno. */
+int own_tree_for_trainer(const struct trainer_places *p);
 /* *abi: landlock_version. */
 int sandbox_landlock(int folder_fd, int *abi, char *why, size_t size, struct err *e);
 int sandbox_seccomp(char *why, size_t size, struct err *e);

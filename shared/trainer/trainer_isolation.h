@@ -5,13 +5,16 @@
 #define PSGD_TRAINER_ISOLATION_H
 
 /* none: it may do what the agent's user may do. files: it reads the system's folders, its interpreter and the
- * data sets of agent --trainer-data, writes into its own folder, and signals no other process. */
-#define TRAINER_ISOLATION_CHOICES "none|files"
-enum trainer_isolation { TRAINER_ISOLATION_NONE, TRAINER_ISOLATION_FILES };
+ * data sets of agent --trainer-data, writes into its own folder, and signals no other process. user: files,
+ * and it has a user id that nothing else on the machine has; root runs the agent. */
+#define TRAINER_ISOLATION_CHOICES "none|files|user"
+enum trainer_isolation { TRAINER_ISOLATION_NONE, TRAINER_ISOLATION_FILES, TRAINER_ISOLATION_USER };
 
 static inline const char *trainer_isolation_name(enum trainer_isolation i)
 {
-    return i == TRAINER_ISOLATION_FILES ? "files" : "none";
+    static const char *const names[] = {"none", "files", "user"};
+
+    return names[i];
 }
 
 #endif

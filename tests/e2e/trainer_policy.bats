@@ -110,3 +110,29 @@ END
     [ "$(api 1 GET /v1/jobs | jq -r '.jobs[0].trainer_sha256')" = "$(<agent1/trainers.allow)" ]
     [ "$(api 1 GET /v1/jobs | jq -r '.jobs[0].trainer')" = train.py ]
 }
+
+@test "an agent that root runs gives each program a user of its own, in a folder that others may not enter; others refuse to" {
+    case $BUILD in */asan | */tsan) skip "this is a sanitizer's build" ;; esac
+    cat >train.py <<'END'
+import os
+import psgd.trainer
+
+w = psgd.trainer.open({"W": (3,)}, batches=10)
+while w.next():
+    w.gradient(loss=1.0, samples=1, lr=0.1)
+    w.stepped()
+print("user", os.getuid(), oct(os.stat(".").st_mode), os.path.exists("../../packages"))
+END
+    mkdir -m 700 closed
+    if [ "$(id -u)" != 0 ]; then
+        run limited "$BUILD/agent" --port 0 --dir "$T/closed/agent" --trainer-isolation user
+        [ "$status" -ne 0 ]
+        [[ "$output" == *"--trainer-isolation user: this agent cannot give each program a user"*"only an agent that root runs"* ]]
+        return
+    fi
+    start_agent 0 --dir "$T/closed/agent" --trainer-isolation user --trainer-python /usr/bin/python3
+    write_workers 1
+    "$SUBMIT" --node_count 1 --codec plain --epochs 1 --trainer train.py --token-file closed/agent/token -q -o out
+    grep -E '^user 18[78][0-9]{7} 0o40700 False$' out/logs/worker-0.log
+    grep -q ', isolation user: ' out/logs/worker-0.log
+}

@@ -119,6 +119,10 @@ TEST(programs_are_confined_only_where_the_kernel_can)
     const char *folder = unit_folder();
     struct agent_options o = {
         .trainers = TRAINERS_ANY, .trainer_isolation = TRAINER_ISOLATION_FILES, .trainer_data = "/no/such"};
+    const struct agent_isolation none = {.lacks = "this kernel has no Landlock"},
+                                 files = {.landlock_abi = 1, .lacks = "only root can"},
+                                 user = {.landlock_abi = 1, .has_own_user = true, .has_own_tree = true},
+                                 no_tree = {.landlock_abi = 1, .has_own_user = true};
     struct trainer_rules r;
 
     snprintf(o.dir, sizeof o.dir, "%s", folder);
@@ -127,13 +131,20 @@ TEST(programs_are_confined_only_where_the_kernel_can)
     snprintf(o.trainer_data, sizeof o.trainer_data, "%s", folder);
     assert_ok(trainer_rules_set(&r, &o, &e));
     assert_string_equal(r.data, folder);
-    assert_ok(trainer_rules_check(&r, 1, &e));
-    assert_int_equal(trainer_rules_check(&r, 0, &e), ERR_AUTH);
+    assert_ok(trainer_rules_check(&r, &files, &e));
+    assert_int_equal(trainer_rules_check(&r, &none, &e), ERR_AUTH);
     assert_error_has("this kernel has no Landlock");
+    r.isolation = TRAINER_ISOLATION_USER;
+    assert_ok(trainer_rules_check(&r, &user, &e));
+    assert_int_equal(trainer_rules_check(&r, &files, &e), ERR_AUTH);
+    assert_error_has("--trainer-isolation user");
+    assert_error_has("only root can");
+    assert_int_equal(trainer_rules_check(&r, &no_tree, &e), ERR_AUTH);
+    assert_error_has("a namespace of mounts");
     r.policy = TRAINERS_NONE;
-    assert_ok(trainer_rules_check(&r, 0, &e));
+    assert_ok(trainer_rules_check(&r, &none, &e));
     r = (struct trainer_rules){.policy = TRAINERS_ANY};
-    assert_ok(trainer_rules_check(&r, 0, &e));
+    assert_ok(trainer_rules_check(&r, &none, &e));
     unit_remove(folder);
 }
 

@@ -649,58 +649,96 @@ static void run_with_data(struct node_process *n)
 {
     struct err e;
 
-    if (file_mkdirs("../data", 0700, &e) < 0 || file_write("../data/set", "x", 1, 0600, &e) < 0)
+    if (file_mkdirs("../data", 0755, &e) < 0 || file_write("../data/set", "x", 1, 0644, &e) < 0)
         give_up(&e);
     run_program(n);
 }
 
-TEST(a_confined_program_reads_the_system_and_its_data_and_writes_into_its_own_folder)
+static const char trying[] =
+    "#!/bin/sh\n"
+    "try() { name=$1; shift; if sh -c \"$1\" >/dev/null 2>&1; then echo can $name; else echo "
+    "cannot $name; fi; }\n"
+    "try make 'mkdir d && echo x >d/file && rm d/file && rmdir d'\n"
+    "try link 'ln -s train link && mv link other'\n"
+    "try temporary 'echo x >\"$TMPDIR/x\"'\n"
+    "try home 'echo x >\"$HOME/x\"'\n"
+    "try system 'cat /etc/passwd /proc/self/status && echo >/dev/null'\n"
+    "try data 'cat \"$HOME/../data/set\"'\n"
+    "try log 'cat ../../run/node.log'\n"
+    "try package 'cat ../../packages/settings.json'\n"
+    "try beside 'echo x >../../outside'\n"
+    "try data_set 'echo x >>../../data/set'\n"
+    "try tmp 'echo x >/tmp/psgd-confined'\n"
+    "kill -0 $PPID && echo can signal || echo cannot signal\n"
+    "echo said >/dev/stderr\n"
+    "echo \"user $(id -u) $(id -g) $(id -G | wc -w), $(pwd), $(stat -c %u train), $(ls \"$HOME/..\" | tr "
+    "'\\n' ' ')\"\n";
+
+static void try_confined(struct node_run *t, const char *level)
 {
     static const char *const can[] = {"make", "link", "temporary", "home", "system", "data"},
                              *const cannot[] = {"log", "package", "beside", "data_set", "tmp", "signal"};
-    char orders[512], line[32], *folders = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
+    char orders[512], line[64], *folders = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
+
+    /* Such a program may use /dev/shm, where the tests' folders may be. */
+    unsetenv("TMPDIR");
+    program = trying;
+    is_python = false;
+    with_program = end_gently;
+    node_run_start(t, "node.log", run_with_data, (struct node_process){0});
+    snprintf(orders, sizeof orders, "%.*s,\"trainer_isolation\":\"%s\",\"trainer_data\":\"%s/data\"}\n",
+             (int)strlen(job) - 2, job, level, t->folder);
+    node_run_give(t, orders);
+    node_run_finish(t, "node.log");
+    assert_int_equal(WEXITSTATUS(t->status), 7);
+    snprintf(line, sizeof line, ", isolation %s: ", level);
+    assert_non_null(strstr(t->log, line));
+    for (size_t i = 0; i < N_OF(can); i++) {
+        snprintf(line, sizeof line, "\ncan %s\n", can[i]);
+        if (!strstr(t->log, line))
+            fail_msg("the program cannot %s: %s", can[i], t->log);
+    }
+    for (size_t i = 0; i < N_OF(cannot); i++) {
+        snprintf(line, sizeof line, "\ncannot %s\n", cannot[i]);
+        assert_non_null(strstr(t->log, line));
+    }
+    if (folders)
+        setenv("TMPDIR", folders, 1);
+    free(folders);
+}
+
+TEST(a_confined_program_reads_the_system_and_its_data_and_writes_into_its_own_folder)
+{
     struct node_run t;
 
     if (landlock_version() < 6)
         skip();
-    /* Such a program may use /dev/shm, where the tests' folders may be. */
-    unsetenv("TMPDIR");
-    program = "#!/bin/sh\n"
-              "try() { name=$1; shift; if sh -c \"$1\" >/dev/null 2>&1; then echo can $name; else echo "
-              "cannot $name; fi; }\n"
-              "try make 'mkdir d && echo x >d/file && rm d/file && rmdir d'\n"
-              "try link 'ln -s train link && mv link other'\n"
-              "try temporary 'echo x >\"$TMPDIR/x\"'\n"
-              "try home 'echo x >\"$HOME/x\"'\n"
-              "try system 'cat /etc/passwd /proc/self/status && echo >/dev/null'\n"
-              "try data 'cat ../../data/set'\n"
-              "try log 'cat ../../run/node.log'\n"
-              "try package 'cat ../../packages/settings.json'\n"
-              "try beside 'echo x >../../outside'\n"
-              "try data_set 'echo x >>../../data/set'\n"
-              "try tmp 'echo x >/tmp/psgd-confined'\n"
-              "kill -0 $PPID && echo can signal || echo cannot signal\n";
-    is_python = false;
-    with_program = end_gently;
-    node_run_start(&t, "node.log", run_with_data, (struct node_process){0});
-    snprintf(orders, sizeof orders, "%.*s,\"trainer_isolation\":\"files\",\"trainer_data\":\"%s/data\"}\n",
-             (int)strlen(job) - 2, job, t.folder);
-    node_run_give(&t, orders);
-    node_run_finish(&t, "node.log");
-    assert_int_equal(WEXITSTATUS(t.status), 7);
-    assert_non_null(strstr(t.log, ", isolation files: "));
-    for (size_t i = 0; i < N_OF(can); i++) {
-        snprintf(line, sizeof line, "\ncan %s\n", can[i]);
-        assert_non_null(strstr(t.log, line));
-    }
-    for (size_t i = 0; i < N_OF(cannot); i++) {
-        snprintf(line, sizeof line, "\ncannot %s\n", cannot[i]);
-        assert_non_null(strstr(t.log, line));
-    }
+    try_confined(&t, "files");
     node_run_clear(&t);
-    if (folders)
-        setenv("TMPDIR", folders, 1);
-    free(folders);
+}
+
+/* The tests' folder is closed to other users. */
+TEST(a_program_of_a_user_of_its_own_reads_and_writes_the_same)
+{
+    unsigned user, group, groups, owner;
+    char folder[256], want[PATH_MAX];
+    struct node_run t;
+    const char *at;
+
+    if (landlock_version() < 6 || geteuid() != 0 || IS_SANITIZED)
+        skip();
+    try_confined(&t, "user");
+    at = strstr(t.log, "\nuser ");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "\nuser %u %u %u, %255[^,], %u, ", &user, &group, &groups, folder, &owner),
+                     5);
+    assert_true(user >= sandbox_user_id(0) && group == user && groups == 1 && owner == user);
+    snprintf(want, sizeof want, "%s/trainer/program", t.folder);
+    assert_string_equal(folder, want);
+    /* Of the folder beside its own one and the data's it sees nothing, and may not list it either. */
+    assert_null(strstr(at, "packages"));
+    assert_non_null(strstr(t.log, "\nsaid\n"));
+    node_run_clear(&t);
 }
 
 int main(void)
@@ -724,6 +762,7 @@ int main(void)
         cmocka_unit_test(a_codec_cannot_start_the_program_again),
         cmocka_unit_test(limits_for_codecs_do_not_hold_for_the_program),
         cmocka_unit_test(a_confined_program_reads_the_system_and_its_data_and_writes_into_its_own_folder),
+        cmocka_unit_test(a_program_of_a_user_of_its_own_reads_and_writes_the_same),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
