@@ -38,6 +38,8 @@ static const struct {
      "Leave --%s out; a worker's contribution counts by the samples that its program reports.", true},
     {AT(settings.feed), "chooses its batches itself", "Leave --%s out; psgd.trainer.shard() divides rows.",
      false},
+    {AT(settings.placement), "has its tensors in one vector, in the order in which it names them",
+     "Leave --%s out: each server has a range of that vector.", false},
     {AT(settings.math), "computes by its own libraries", "Leave --%s out.", false},
     {AT(settings.threads), "computes by its own libraries",
      "Leave --%s out; the program sets its number of threads itself.", false},
@@ -92,9 +94,12 @@ static const char *program_of(const struct options *o)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* A default of momentum depends on the optimizer, which --optimizer may name, too. */
+/* A default of momentum depends on the optimizer, which --optimizer may name, too; --placement range is how
+ * it is. */
 static bool is_wanted(const struct options *o, size_t option)
 {
+    if (option == AT(settings.placement))
+        return o->settings.placement == PLACEMENT_ROUND_ROBIN;
     if (option == AT(settings.momentum))
         return o->has_momentum && o->settings.momentum > 0;
     return options_is_chosen(o, option) ||

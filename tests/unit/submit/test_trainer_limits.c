@@ -25,18 +25,19 @@ TEST(options_of_the_exchange_and_the_records_are_accepted)
     assert_ok(CHECK(&fedavg, "--codec", "fedavg", "--local-steps", "5", "--node_count", "2", "--compress",
                     "fp16", "--participate", "0.5", "--aggregate", "median", "--eval-every", "3",
                     "--patience", "2", "--partition", "dirichlet:0.1", "--seed", "7"));
+    assert_ok(CHECK(&fedavg, "--codec", "fedavg", "--placement", "range"));
 }
 
 TEST(options_of_what_the_program_has_itself_are_refused)
 {
     static const char *const refused[][2] = {
-        {"--model", "lenet"},      {"--dataset", "mnist"},        {"--data", "/tmp"},
-        {"--transform", "centre"}, {"--batch_size", "32"},        {"--gradient-descent", "adam"},
-        {"--optimizer", "adam"},   {"--learn_rate", "0.5"},       {"--schedule", "cosine"},
-        {"--warmup-steps", "5"},   {"--weight-decay", "1"},       {"--clip-norm", "1"},
-        {"--redundancy", "2"},     {"--block_assignment", "dup"}, {"--block-ratio", "2,1"},
-        {"--feed", "shared"},      {"--momentum", "0.9"},         {"--math", "openblas"},
-        {"--threads", "2"},
+        {"--model", "lenet"},      {"--dataset", "mnist"},         {"--data", "/tmp"},
+        {"--transform", "centre"}, {"--batch_size", "32"},         {"--gradient-descent", "adam"},
+        {"--optimizer", "adam"},   {"--learn_rate", "0.5"},        {"--schedule", "cosine"},
+        {"--warmup-steps", "5"},   {"--weight-decay", "1"},        {"--clip-norm", "1"},
+        {"--redundancy", "2"},     {"--block_assignment", "dup"},  {"--block-ratio", "2,1"},
+        {"--feed", "shared"},      {"--momentum", "0.9"},          {"--math", "openblas"},
+        {"--threads", "2"},        {"--placement", "round_robin"},
     };
 
     for (size_t i = 0; i < N_OF(refused); i++) {
