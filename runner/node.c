@@ -394,6 +394,7 @@ int node_finish(struct node *n, struct err *e)
     if (node_sync_records(n, e) < 0)
         return e->code;
     node_close_trace(n);
+    node_drop_kept(n);
     exchange_detach(n->exchange);
     /* The wait is limited, because a slow peer receives the BYE frame late, and a hanging peer never. */
     mesh_close(n->mesh, clock_now() + n->set.round_timeout_s);
@@ -432,5 +433,6 @@ void node_clear(struct node *n)
     free(n->model);
     free(n->machines);
     free(n->peers);
+    free(n->kept);
     blocks_clear(&n->blocks);
 }

@@ -88,8 +88,10 @@ struct node {
     struct step step;
     struct worker worker; /* of node_live */
     struct mesh *mesh;
-    struct shm_group *shm_group; /* NULL: workers share no memory for collectives */
-    struct send_pool *send_pool; /* NULL: nodes share no memory for messages */
+    struct mesh_event *kept;                          /* (n_kept) of node_keep_events, at most room_kept */
+    size_t n_kept, first_kept, room_kept, bytes_kept; /* those before first_kept are passed on */
+    struct shm_group *shm_group;                      /* NULL: workers share no memory for collectives */
+    struct send_pool *send_pool;                      /* NULL: nodes share no memory for messages */
     float *model;  /* (n_params): the copy of node_take_model; NULL: the rule's model is params */
     int *machines; /* (node_count): for each worker the first one on its machine */
     int *peers;    /* (n_peers): the nodes to which this one is connected */
@@ -152,10 +154,15 @@ struct node_work {
 };
 /* A worker's part, with the rest that all workers have in common: waits, records, models, checkpoints. */
 int node_train_by(struct node *n, const struct node_work *work, void *owner, struct err *e);
-/* Waits for one mesh event until `deadline`, at most a second, and passes it to the worker, or with an
+/* Waits for one mesh event until `deadline`, at most a second, or takes one that is kept, and passes it to the worker, or with an
  * executor to the exchange. *came: whether there was an event. A code: the event has ended this node's
  * part. */
 int node_pump(struct node *n, double deadline, bool *came, struct err *e);
+/* While another process uses params: receives what has arrived, so that no peer waits for this node to read,
+ * and keeps it for node_pump. *is_full: so much is kept that no more is received. ERR_LOST, ERR_TIMEOUT:
+ * exchange_on_kept. ERR_NOMEM. */
+int node_keep_events(struct node *n, bool *is_full, struct err *e);
+void node_drop_kept(struct node *n); /* before the mesh is closed */
 /* Processes received messages without waiting, a limited number of each peer. */
 int node_receive(struct node *n, struct err *e);
 /* Call between blocks, steps and test batches: processes received messages, so that no peer waits for this

@@ -1,6 +1,7 @@
 /* node_wait -- how a node receives messages while it computes, and how it waits for its peers (node.h). */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "runner/exchange/barrier.h"
 #include "runner/exchange/stall.h"
@@ -8,8 +9,11 @@
 #include "shared/base/clock.h"
 
 enum {
-    RECEIVED_MAX = 32
-}; /* messages of each peer before computing continues, because a peer may flood this node */
+    RECEIVED_MAX =
+        32, /* messages of each peer before computing continues, because a peer may flood this node */
+    KEPT_MESSAGES = 4, /* of each peer, of the longest ones */
+    KEPT_BYTES = 1 << 20
+};
 
 /* Seconds in which the peers can read why this node ends: when its process ends, its connections are
  * reset. */
@@ -91,13 +95,76 @@ int node_wait_check(struct node_wait *w, struct node *n, struct err *e)
     return 0;
 }
 
+/* Bytes of one peer's messages; or less than KEPT_BYTES in all. */
+static size_t kept_limit(const struct node *n)
+{
+    size_t limit = KEPT_MESSAGES * n->mesh->pool->limit;
+
+    return n->n_peers * (limit > KEPT_BYTES ? limit : KEPT_BYTES);
+}
+
+static int keep_event(struct node *n, const struct mesh_event *ev, struct err *e)
+{
+    if (n->n_kept == n->room_kept) {
+        size_t room = n->room_kept ? 2 * n->room_kept : 16;
+        struct mesh_event *kept = realloc(n->kept, room * sizeof *kept);
+
+        if (!kept) {
+            mesh_buf_put(ev->buf);
+            return err_set(e, ERR_NOMEM, "no memory for %zu messages", room);
+        }
+        n->kept = kept;
+        n->room_kept = room;
+    }
+    n->kept[n->n_kept++] = *ev;
+    n->bytes_kept += ev->buf ? ev->buf->len : 0;
+    return 0;
+}
+
+int node_keep_events(struct node *n, bool *is_full, struct err *e)
+{
+    for (;;) {
+        struct mesh_event ev;
+        int rc;
+
+        *is_full = n->n_kept - n->first_kept >= n->n_peers * RECEIVED_MAX || n->bytes_kept >= kept_limit(n);
+        if (*is_full)
+            return 0;
+        if (mesh_poll(n->mesh, &ev, 0, e) < 0)
+            return e->code;
+        rc = exchange_on_kept(n->exchange, &ev, e);
+        if (rc < 0 || (rc == 0 && keep_event(n, &ev, e) < 0))
+            return e->code;
+        if (ev.kind == MESH_NOTHING)
+            return 0;
+    }
+}
+
+void node_drop_kept(struct node *n)
+{
+    for (; n->first_kept < n->n_kept; n->first_kept++)
+        mesh_buf_put(n->kept[n->first_kept].buf);
+    n->first_kept = n->n_kept = n->bytes_kept = 0;
+}
+
+static struct mesh_event take_kept(struct node *n)
+{
+    const struct mesh_event ev = n->kept[n->first_kept++];
+
+    if (n->first_kept == n->n_kept)
+        n->first_kept = n->n_kept = n->bytes_kept = 0;
+    return ev;
+}
+
 int node_pump(struct node *n, double deadline, bool *came, struct err *e)
 {
     struct mesh_event ev;
     double slice = clock_now() + 1; /* a signal just before the wait takes effect a second later */
 
     slice = fmin(slice, exchange_wakes_at(n->exchange));
-    if (mesh_poll(n->mesh, &ev, deadline < slice ? deadline : slice, e) < 0)
+    if (n->n_kept > 0)
+        ev = take_kept(n);
+    else if (mesh_poll(n->mesh, &ev, deadline < slice ? deadline : slice, e) < 0)
         return e->code;
     /* A peer's report of what it waits for (FRAME_WAIT) does not end this node's own wait. */
     *came = ev.kind != MESH_NOTHING && (ev.kind != MESH_MESSAGE || ev.head.kind != FRAME_WAIT);

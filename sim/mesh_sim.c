@@ -455,7 +455,7 @@ static int sim_watch(struct mesh *m, int fd, struct err *e)
 }
 
 static const struct mesh_ops ops = {sim_send, sim_poll,  sim_queued,   sim_queued_for, sim_pause,
-                                    sim_drop, sim_close, sim_is_local, sim_watch};
+                                    sim_drop, sim_close, sim_is_local, sim_watch,      NULL};
 
 int mesh_sim_new(struct mesh_sim **out, const struct mesh_sim_config *cfg, struct err *e)
 {

@@ -191,7 +191,7 @@ static int advance_in_shm(struct channel *ch, struct err *e)
     return next_step(ch);
 }
 
-int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e)
+int collecting_advance(struct channel *ch, const struct mesh_event *ev, struct err *e)
 {
     struct collecting *s = &ch->collecting;
     int rc = COLLECTIVE_UNDER_WAY;
@@ -208,7 +208,14 @@ int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct 
     if (rc < 0)
         return rc;
     s->is_done |= rc == COLLECTIVE_DONE;
-    return collecting_notify(ch);
+    return CODEC_GO;
+}
+
+int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e)
+{
+    int rc = collecting_advance(ch, ev, e);
+
+    return rc < 0 ? rc : collecting_notify(ch);
 }
 
 bool collecting_cannot_complete(const struct channel *ch)

@@ -46,6 +46,8 @@ void collecting_clear(struct channel *ch);
 /* As exchange_share(). */
 int collecting_share(struct channel *ch, struct shm_group *group, struct err *e);
 void collecting_attach(struct channel *ch, struct mesh *m, const int *machines); /* as exchange_attach */
+/* Handles any event, and all but the codec's call that may follow. CODEC_GO or an error code. */
+int collecting_advance(struct channel *ch, const struct mesh_event *ev, struct err *e);
 /* Handles any event. CODEC_GO or an error code. */
 int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e);
 int collecting_ready(struct channel *ch, size_t ready); /* grads are complete from `ready` on */

@@ -405,6 +405,21 @@ static int (*host_frame(enum frame_kind kind))(struct exchange *, const struct m
     return of_kind[kind];
 }
 
+/* Of the rule, or a part of a collective. On failure its buffer is taken. */
+static int note_message(struct exchange *x, const struct mesh_event *ev)
+{
+    int slot = exchange_slot(x, ev->head.peer);
+
+    if (!peer_stats_make(&x->peer_stats, slot)) {
+        mesh_buf_put(ev->buf);
+        return err_set(x->e, ERR_NOMEM, "no memory for the traffic statistics of node %d", ev->head.peer);
+    }
+    if (x->watch->tracer)
+        tracer_message(x->watch->tracer, TRACE_RECEIVED, ev->head.peer,
+                       ++peer_stats_of(&x->peer_stats, slot)->n_received, stopwatch_now(x->watch));
+    return 0;
+}
+
 int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
 {
     x->e = e;
@@ -435,14 +450,8 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
                 return rc;
             break;
         }
-        if (!peer_stats_make(&x->peer_stats, exchange_slot(x, ev->head.peer))) {
-            mesh_buf_put(ev->buf);
-            return err_set(e, ERR_NOMEM, "no memory for the traffic statistics of node %d", ev->head.peer);
-        }
-        if (x->watch->tracer)
-            tracer_message(x->watch->tracer, TRACE_RECEIVED, ev->head.peer,
-                           ++peer_stats_of(&x->peer_stats, exchange_slot(x, ev->head.peer))->n_received,
-                           stopwatch_now(x->watch));
+        if (note_message(x, ev) < 0)
+            return e->code;
         if (ev->head.kind != FRAME_CHUNK && on_message(x, ev) < 0)
             return e->code;
         break;
@@ -459,6 +468,36 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
         if (collecting_on_event(&x->channels[i], ev, e) < 0)
             return e->code;
     return wake_up(x) < 0 || stop_vote_update(x) < 0 || finish_vote_update(x) < 0 ? e->code : outcome(x);
+}
+
+int exchange_on_kept(struct exchange *x, struct mesh_event *ev, struct err *e)
+{
+    bool is_message = ev->kind == MESH_MESSAGE && !channel_has_left(&x->channels[0], ev->head.peer);
+
+    x->e = e;
+    if (ev->kind == MESH_LOST && (!x->cfg.goes_on || ev->head.peer < 0))
+        return on_lost(x, ev);
+    if (is_message && ev->head.kind == FRAME_WAIT) {
+        mesh_buf_put(ev->buf);
+        return stall_on_report(x, &ev->head, e) < 0 ? e->code : 1;
+    }
+    if (ev->kind != MESH_NOTHING && !(is_message && ev->head.kind == FRAME_CHUNK))
+        return 0;
+    if (ev->kind == MESH_MESSAGE && note_message(x, ev) < 0)
+        return e->code;
+    for (int i = 0; i < x->n_channels; i++)
+        if (collecting_advance(&x->channels[i], ev, e) < 0)
+            return e->code;
+    return 1;
+}
+
+int exchange_end_kept(struct exchange *x, struct err *e)
+{
+    x->e = e;
+    for (int i = 0; i < x->n_channels; i++)
+        if (x->channels[i].collecting.is_done && collecting_notify(&x->channels[i]) < 0)
+            return e->code;
+    return CODEC_GO;
 }
 
 double exchange_wakes_at(const struct exchange *x)

@@ -167,6 +167,13 @@ bool exchange_take_move(struct exchange *x);
  * nothing. ERR_LOST: a node that the rule needs has left or is lost, or fewer than min_nodes workers are
  * left, or other nodes have lost this node and continue without it. */
 int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e);
+/* For a driver that keeps events, to pass them in when params may be changed: handles what calls no codec and
+ * must not be late: the loss of a node that the job needs, peers' reports of waits (stall.h), and the parts
+ * of a collective that is under way. Returns 1: it is handled, and its buffer taken; 0: keep it; or a code as
+ * exchange_on_event. */
+int exchange_on_kept(struct exchange *x, struct mesh_event *ev, struct err *e);
+/* When params may be changed: tells the codec that such a collective is complete. CODEC_GO or a code. */
+int exchange_end_kept(struct exchange *x, struct err *e);
 /* The time (stopwatch_now; INFINITY: none) at which a codec's timer expires: the caller then passes in an
  * event, MESH_NOTHING if there is no other. */
 double exchange_wakes_at(const struct exchange *x);

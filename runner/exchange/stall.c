@@ -1,6 +1,7 @@
 #include "runner/exchange/stall.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "runner/exchange/exchange_private.h"
@@ -92,6 +93,35 @@ void stall_send_timeout(struct exchange *x, int blocking)
     send_reports(x, blocking, TIMED_OUT, &ignored);
 }
 
+static double recent(const struct exchange *x, double timeout_s)
+{
+    return stopwatch_now(x->watch) - STALE * stall_period(timeout_s);
+}
+
+bool stall_list_waiting(const struct exchange *x, double timeout_s, char *out, size_t size)
+{
+    double since = recent(x, timeout_s);
+    char nodes[64] = "";
+    size_t at = 0;
+    int n = 0;
+
+    for (int slot = 0; slot < x->stall.n; slot++) {
+        const struct stall_report *w = &x->stall.reports[slot];
+
+        if (w->at == 0 || w->at < since || w->node != x->cfg.node)
+            continue;
+        if (at < sizeof nodes)
+            at += (size_t)snprintf(nodes + at, sizeof nodes - at, "%s%d", n > 0 ? ", " : "",
+                                   mesh_node_at(x->cfg.n_workers, slot));
+        n++;
+    }
+    if (at >= sizeof nodes)
+        snprintf(out, size, "%d nodes wait", n);
+    else
+        snprintf(out, size, n > 1 ? "nodes %s wait" : "node %s waits", nodes);
+    return n > 0;
+}
+
 /* The only linked peer without a recent report; STALL_NO_NODE: there is none, or there are several. */
 static int silent_peer(const struct exchange *x, double since)
 {
@@ -105,11 +135,6 @@ static int silent_peer(const struct exchange *x, double since)
         node = mesh_node_at(x->cfg.n_workers, slot);
     }
     return node;
-}
-
-static double recent(const struct exchange *x, double timeout_s)
-{
-    return stopwatch_now(x->watch) - STALE * stall_period(timeout_s);
 }
 
 bool stall_computes(const struct exchange *x, int node, double timeout_s)

@@ -14,6 +14,7 @@
 #define PSGD_STALL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shared/base/err.h"
@@ -56,6 +57,10 @@ bool stall_computes(const struct exchange *x, int node, double timeout_s);
 int stall_blocking_node(const struct exchange *x, double timeout_s);
 /* Reports to every peer that this node ends because it has waited too long for `blocking`. */
 void stall_send_timeout(struct exchange *x, int blocking);
+
+/* Writes which nodes have reported lately, as of `timeout_s`, that they wait for this one: "node 0 waits",
+ * "nodes 0, 2 wait". False: none. */
+bool stall_list_waiting(const struct exchange *x, double timeout_s, char *out, size_t size);
 
 /* Handles a FRAME_WAIT. ERR_TIMEOUT: its sender, and so the job, ends because of the node that the message
  * names. ERR_PROTOCOL: the message names no node of the job. */

@@ -136,6 +136,7 @@ struct mesh_ops {
     void (*close)(struct mesh *m, double deadline);
     bool (*is_local)(const struct mesh *m, int node);
     int (*watch)(struct mesh *m, int fd, struct err *e);
+    int (*descriptor)(const struct mesh *m); /* NULL: there is none */
 };
 
 struct mesh { /* the first member of each implementation's struct */
@@ -214,6 +215,13 @@ static inline bool mesh_is_local(const struct mesh *m, int node)
 static inline int mesh_watch(struct mesh *m, int fd, struct err *e)
 {
     return m->ops->watch(m, fd, e);
+}
+
+/* For poll(2): readable when mesh_poll has something to do; also call that about once a second. -1: there is
+ * none, as in one process. */
+static inline int mesh_descriptor(const struct mesh *m)
+{
+    return m->ops->descriptor ? m->ops->descriptor(m) : -1;
 }
 
 /* Sends the queued messages and a BYE frame, waits until every peer has acknowledged it, and frees the

@@ -29,6 +29,10 @@ static const double GRACE_S = 60, FAILED_GRACE_S = 1;
  * that wait for it. */
 static const double LONG_TURN = 10;
 
+/* In a turn, and in each of its seconds; without a limit, a mesh that remains readable would be polled
+ * without end. */
+enum { KEPT_AT_MAX = 1000 };
+
 struct training_program {
     struct node *n;
     struct trainer_link link;
@@ -38,6 +42,7 @@ struct training_program {
     float *params, *grads, *combined;
     bool has_moved;   /* params are others than in its last turn, for another reason than an exchange */
     bool has_updated; /* in the present step */
+    int n_kept_at;    /* calls of keep_events in this turn */
     double lr_factor; /* that it has been told */
     double lr;        /* its own of its last update */
     double turn_at;   /* clock_now when it got its present turn */
@@ -93,6 +98,26 @@ static void tell_long_turn(struct training_program *p, double now)
     report_warn(p->n->report, text);
 }
 
+/* The mesh is readable while the program has the turn. */
+static int keep_events(void *owner, struct err *e)
+{
+    struct training_program *p = owner;
+    struct node *n = p->n;
+    char waiting[96];
+    bool is_full;
+    int rc = node_keep_events(n, &is_full, e);
+
+    if (rc == ERR_TIMEOUT && stall_list_waiting(n->exchange, n->set.round_timeout_s, waiting, sizeof waiting))
+        return err_set(e, ERR_TIMEOUT,
+                       "node %d: %s has computed for %.0f s without a call to psgd, and %s for it",
+                       n->job.node, n->set.trainer, clock_now() - p->turn_at, waiting);
+    if (rc < 0)
+        return rc;
+    if (is_full || ++p->n_kept_at >= KEPT_AT_MAX)
+        trainer_link_watch(&p->link, -1);
+    return 0;
+}
+
 /* Once a second of a wait: rows appear, and the peers know that this worker's program computes. */
 static int show_waiting(void *owner, struct err *e)
 {
@@ -104,6 +129,10 @@ static int show_waiting(void *owner, struct err *e)
     tell_long_turn(p, clock_now());
     if (stall_send_computing(n->exchange, e) < 0 ||
         barrier_send_computing(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
+        return e->code;
+    p->n_kept_at = 0;
+    trainer_link_watch(&p->link, mesh_descriptor(n->mesh));
+    if (keep_events(owner, e) < 0)
         return e->code;
     return report_is_due(n->report, clock_now()) ? node_report_progress(n, e) : 0;
 }
@@ -121,6 +150,17 @@ static int explain_failure(struct training_program *p, struct err *e)
     else if (p->link.has_ended)
         return monitor_explain_trainer(p->n->monitor, e);
     return e->code;
+}
+
+/* `fd`: as of trainer_link_turn. */
+static int pass_turn(struct training_program *p, const struct trainer_record *turn, int fd,
+                     struct trainer_record *answer, struct err *e)
+{
+    p->turn_at = clock_now();
+    p->n_kept_at = 0;
+    if (p->n->mesh)
+        trainer_link_watch(&p->link, mesh_descriptor(p->n->mesh));
+    return trainer_link_turn(&p->link, turn, fd, answer, INFINITY, e);
 }
 
 /* The start. */
@@ -148,6 +188,7 @@ static int start_program(struct node *n, struct err *e)
     struct trainer_link_config cfg = {.program = n->set.trainer,
                                       .interrupted = &node_interrupted,
                                       .waiting = show_waiting,
+                                      .other = keep_events,
                                       .metric = record_metric,
                                       .shard = divide_rows,
                                       .memory = make_memory,
@@ -233,8 +274,7 @@ static int give_state(struct training_program *p, enum trainer_kind kind, int fd
     const struct trainer_record turn = {.kind = kind, .step = p->n->step.n_done};
     struct trainer_record a;
 
-    p->turn_at = clock_now();
-    return trainer_link_turn(&p->link, &turn, fd, &a, INFINITY, e);
+    return pass_turn(p, &turn, fd, &a, e);
 }
 
 static int restore_program(struct training_program *p, struct err *e)
@@ -318,14 +358,16 @@ static int admit_program(struct node *n, struct err *e)
 
 /* Steps. */
 
+/* In other turns than those of a step no codec may change params. */
 static int give_turn(struct training_program *p, enum trainer_kind kind, uint32_t flags,
                      struct trainer_record *answer, struct err *e)
 {
     const struct trainer_record turn = {
         .kind = kind, .step = p->n->step.n_done, .lr = p->lr_factor, .flags = flags};
 
-    p->turn_at = clock_now();
-    return trainer_link_turn(&p->link, &turn, -1, answer, INFINITY, e) < 0 ? explain_failure(p, e) : 0;
+    if (pass_turn(p, &turn, -1, answer, e) < 0)
+        return explain_failure(p, e);
+    return kind == TRAINER_GO || kind == TRAINER_UPDATE ? exchange_end_kept(p->n->exchange, e) : 0;
 }
 
 /* The codec sets the factor: any value, at any time. */

@@ -9,8 +9,9 @@
  *
  * The vectors of the model are in the program's memory; its gradient is copied only where the nodes of a
  * machine sum gradients in memory of their own, and the exchanged one always, because a rule may have changed
- * it. While the program has the turn, this process waits for it alone: the mesh's events may change
- * params. */
+ * it. While the program has the turn, this process also receives what peers send, but keeps it until the turn
+ * is over, as a rule's handler may change params: so no peer waits for a slow program to let its messages
+ * through, and the loss of a node that the job needs ends this node at once. */
 #ifndef PSGD_NODE_TRAINER_H
 #define PSGD_NODE_TRAINER_H
 

@@ -21,7 +21,9 @@ _Static_assert((int)TRAINER_TEXT == (int)MODEL_TENSOR_NAME && (int)TRAINER_DIMS 
                    (int)TRAINER_TENSORS_MAX == (int)MODEL_TENSORS_MAX,
                "a record has room for each tensor of a model");
 
-enum { WAIT_MS = 1000, METRIC_NAME_MAX = 64 };
+static const double WAIT_S = 1;
+
+enum { METRIC_NAME_MAX = 64 };
 
 #define KIND(k) (UINT64_C(1) << TRAINER_##k)
 
@@ -70,7 +72,12 @@ static uint64_t answers_to(uint32_t turn)
 
 void trainer_link_open(struct trainer_link *l, const struct trainer_link_config *cfg)
 {
-    *l = (struct trainer_link){.cfg = *cfg};
+    *l = (struct trainer_link){.cfg = *cfg, .other_fd = -1};
+}
+
+void trainer_link_watch(struct trainer_link *l, int fd)
+{
+    l->other_fd = fd;
 }
 
 void trainer_link_close(struct trainer_link *l)
@@ -192,31 +199,39 @@ static int take_record(struct trainer_link *l, struct trainer_record *r, int *fd
     return report_failure(l, e); /* no more of the reason has come */
 }
 
-/* Waits until the socket is readable, at most a second or until the deadline. */
-static int wait_a_while(const struct trainer_link *l, double deadline, struct err *e)
+/* Waits until the socket is readable, or for something else to do, at most a second or until the deadline.
+ * *second: clock_now when cfg.waiting is called next. */
+static int wait_a_while(const struct trainer_link *l, double deadline, double *second, struct err *e)
 {
-    struct pollfd p = {.fd = l->cfg.fd, .events = POLLIN};
-    double left = (deadline - clock_now()) * 1000;
-    int n;
+    struct pollfd p[2] = {{.fd = l->cfg.fd, .events = POLLIN}, {.fd = l->other_fd, .events = POLLIN}};
+    double now = clock_now(), until = fmin(deadline, *second);
 
-    if (left <= 0)
+    if (now >= deadline)
         return err_set(e, ERR_TIMEOUT, "%s has not answered", l->cfg.program);
-    n = poll(&p, 1, left < WAIT_MS ? (int)left + 1 : WAIT_MS);
-    if (n < 0 && errno != EINTR)
+    if (poll(p, l->other_fd < 0 ? 1 : 2, now < until ? (int)((until - now) * 1000) + 1 : 0) < 0 &&
+        errno != EINTR)
         return err_errno(e, ERR_IO, "the connection to %s", l->cfg.program);
     if (l->cfg.interrupted && flag_is_up(l->cfg.interrupted))
         return err_set(e, ERR_CANCELLED, "asked to stop");
-    return n == 0 && l->cfg.waiting ? l->cfg.waiting(l->cfg.owner, e) : 0;
+    if (p[1].revents != 0 && l->cfg.other(l->cfg.owner, e) < 0)
+        return e->code;
+    if (p[0].revents != 0 || now < *second)
+        return 0;
+    *second = now + WAIT_S;
+    return l->cfg.waiting ? l->cfg.waiting(l->cfg.owner, e) : 0;
 }
 
 static int await_record(struct trainer_link *l, struct trainer_record *r, int *fd, double deadline,
                         struct err *e)
 {
+    double second = 0;
     int rc;
 
-    while ((rc = take_record(l, r, fd, e)) == 1)
-        if (wait_a_while(l, deadline, e) < 0)
+    while ((rc = take_record(l, r, fd, e)) == 1) {
+        second = second > 0 ? second : clock_now() + WAIT_S;
+        if (wait_a_while(l, deadline, &second, e) < 0)
             return e->code;
+    }
     return rc;
 }
 

@@ -40,6 +40,8 @@ struct trainer_link_config {
     const char *program;            /* for messages: "train.py". Borrowed */
     const atomic_bool *interrupted; /* NULL: nothing interrupts */
     int (*waiting)(void *owner, struct err *e); /* about once a second of a wait; NULL: nothing is done */
+    int (*other)(void *owner,
+                 struct err *e); /* in a wait, when trainer_link_watch's descriptor is readable */
     int (*metric)(void *owner, const char *name, double value, struct err *e);
     /* *index (*n): the caller's rows, freed by the link. ERR_TRAINER: the program gets the reason, and the
      * link goes on. */
@@ -52,6 +54,7 @@ struct trainer_link_config {
 struct trainer_link {
     struct trainer_link_config cfg;
     uint64_t n_sent, n_received;
+    int other_fd;     /* trainer_link_watch; -1: none */
     uint32_t opened;  /* flags of OPEN */
     bool has_ended;   /* the program has closed its end: what it ended with may be known elsewhere */
     bool is_finished; /* it has sent FINISHED */
@@ -62,6 +65,9 @@ struct trainer_link {
 
 void trainer_link_open(struct trainer_link *l, const struct trainer_link_config *cfg);
 void trainer_link_close(struct trainer_link *l); /* the program sees an end of file */
+
+/* From now on waits for the program also look at this descriptor, which is not taken; -1: at none. */
+void trainer_link_watch(struct trainer_link *l, int fd);
 
 /* What a program announces. */
 struct trainer_tensors {

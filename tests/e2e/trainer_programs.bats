@@ -41,11 +41,9 @@ int main(int argc, char **argv)
                 return psgd_fail(p, "the third batch is empty"), 1;
             if (strcmp(fault, "leave") == 0)
                 return 0;
-            if (strncmp(fault, "finish", 6) == 0) {
-                psgd_finish(p);
-                continue;
-            }
         }
+        if (psgd_plan(p)->step >= 20 && strncmp(fault, "finish", 6) == 0 && (psgd_plan(p)->node == 1 || strcmp(fault, "finish-all") == 0))
+            psgd_finish(p);
         for (int i = 0; i < 6; i++)
             psgd_grads(p)[i] = strcmp(fault, "nan") == 0 && psgd_plan(p)->step == 20 ? 0.0f / 0.0f : psgd_params(p)[i] - 1;
         const float *by = psgd_gradient(p, 1.5, 8, 0.1);
@@ -84,6 +82,13 @@ fails() {
     fails nan 'node 0, epoch 1, step 21: the gradient of head.weight is not finite' NumericDivergence --codec allreduce
 }
 
+# ends_all OPTION...: a job with these options whose programs have no more data ends early, on both workers.
+ends_all() {
+    rm -rf ends
+    "$SUBMIT" --workers worker.json --node_count 2 --epochs 40 --trainer faulty -q -o ends "$@" -- finish-all
+    jq -e '.state == "succeeded" and .stopped.reason == "finished" and ([.nodes[] | select(.node >= 0) | .steps] | length == 2 and max < 2000)' ends/run.json
+}
+
 @test "a program's records, metrics and model are those of its job, also after one worker has no more data" {
     start_agents 2
     compile_faulty
@@ -98,4 +103,17 @@ fails() {
     "$SUBMIT" --workers worker.json --node_count 2 --epochs 2 --trainer faulty --codec allreduce -o short -- finish-all >said 2>&1
     jq -e '.state == "succeeded" and .stopped.reason == "finished" and .stopped.step == 21 and ([.nodes[].steps] == [21, 21])' short/run.json
     grep 'ended after step 21 of 100: faulty has no more data on any worker' said
+
+    # What a finished program passes on is not used, but it makes the others' updates.
+    "$SUBMIT" --workers worker.json --node_count 2 --epochs 2 --trainer faulty --codec allreduce -q -o follow -- finish
+    jq -e '[.nodes[] | select(.node >= 0) | .params_sha256] | length == 2 and .[0] == .[1] and .[0] != null' follow/run.json
+    [ "$(columns follow/records/train.csv 'node step samples' | grep '^1 100 ')" = '1 100 160 ' ]
+
+    # Under rules with messages of their own, with workers that are drawn, and in asynchronous jobs, too.
+    ends_all --codec gossip
+    ends_all --codec allreduce --participate 0.5
+    ends_all --codec plain --parallel_sgd asgd
+    start_agent 2
+    write_workers 2 1
+    ends_all --codec asgd --parallel_sgd asgd
 }

@@ -253,7 +253,7 @@ static int mem_watch(struct mesh *m, int fd, struct err *e)
 }
 
 static const struct mesh_ops ops = {mem_send, mem_poll,  mem_queued,   mem_queued_for, mem_pause,
-                                    mem_drop, mem_close, mem_is_local, mem_watch};
+                                    mem_drop, mem_close, mem_is_local, mem_watch,      NULL};
 
 struct mesh_mem *mesh_mem_new(int n_workers, int n_servers, size_t limit, uint64_t seed)
 {

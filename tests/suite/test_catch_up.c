@@ -1,7 +1,13 @@
 /* What a worker does between its steps, over a mesh made to be difficult. */
 #include "tests/unit/unit.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "runner/collective/collective.h"
+#include "runner/exchange/exchange_private.h"
+#include "runner/exchange/stall.h"
 #include "runner/node.h"
 #include "shared/base/clock.h"
 #include "tests/lib/cluster.h"
@@ -14,7 +20,8 @@ struct odd_mesh {
     bool floods;
     size_t queued;
     int n_polls;
-    double longest; /* the longest wait requested of a poll */
+    double longest;                /* the longest wait requested of a poll */
+    const struct mesh_event *next; /* the only event; NULL: none */
 };
 
 static int odd_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
@@ -31,6 +38,10 @@ static int odd_poll(struct mesh *m, struct mesh_event *out, double deadline, str
 
     o->longest = wait > o->longest ? wait : o->longest;
     *out = (struct mesh_event){.kind = MESH_NOTHING};
+    if (o->next) {
+        *out = *o->next;
+        o->next = NULL;
+    }
     if (!o->floods)
         return 0;
     *out = (struct mesh_event){
@@ -147,6 +158,81 @@ TEST(doublebuffer_does_not_wait_for_chunks_to_be_received)
     close_bench(&b);
 }
 
+/* While a training program has the turn. */
+
+TEST(what_comes_while_a_program_computes_is_kept_in_its_order_and_bounded)
+{
+    bool is_full = false, came;
+    struct err e = {0};
+    struct bench b;
+
+    open_bench(&b, "plain", true);
+    b.mesh.floods = true;
+    assert_ok(node_keep_events(&b.node, &is_full, &e));
+    assert_true(is_full);
+    assert_in_range(b.node.n_kept, EXCHANGE_BACKLOG_MAX, 100);
+    for (size_t i = 0; i < b.node.n_kept; i++)
+        assert_int_equal(b.node.kept[i].head.round, i);
+    assert_true(b.mesh.longest <= 0);
+    b.mesh.floods = false;
+    assert_ok(node_pump(&b.node, 0, &came, &e));
+    assert_true(came && b.node.first_kept == 1);
+    assert_ok(node_catch_up(&b.node, &e));
+    assert_int_equal(b.node.n_kept, 0);
+    b.mesh.floods = true;
+    assert_ok(node_keep_events(&b.node, &is_full, &e));
+    node_drop_kept(&b.node);
+    free(b.node.kept);
+    close_bench(&b);
+}
+
+static int keep(struct bench *b, const struct mesh_event *ev, struct err *e)
+{
+    bool is_full;
+
+    b->mesh.next = ev;
+    return node_keep_events(&b->node, &is_full, e);
+}
+
+TEST(a_loss_and_a_wait_that_is_over_are_known_while_a_program_computes)
+{
+    const struct mesh_event lost = {.kind = MESH_LOST, .head.peer = 1, .why = "it has ended"};
+    struct mesh_event waits = {.kind = MESH_MESSAGE, .head = {.kind = FRAME_WAIT, .peer = 1, .index = 0}};
+    struct err e = {0};
+    char waiting[64];
+    struct bench b;
+
+    open_bench(&b, "plain", true);
+    assert_false(stall_list_waiting(b.node.exchange, 60, waiting, sizeof waiting));
+    assert_ok(keep(&b, &waits, &e));
+    assert_int_equal(b.node.n_kept, 0);
+    assert_true(stall_list_waiting(b.node.exchange, 60, waiting, sizeof waiting));
+    assert_string_equal(waiting, "node 1 waits");
+    waits.head.round = 1; /* for too long */
+    assert_int_equal(keep(&b, &waits, &e), ERR_TIMEOUT);
+    assert_error_has("node 0, holds up the job: node 1 has waited for it too long");
+    assert_int_equal(keep(&b, &lost, &e), ERR_LOST);
+    assert_error_has("node 1 is lost: it has ended");
+    close_bench(&b);
+}
+
+TEST(the_first_round_of_training_programs_may_take_ten_minutes)
+{
+    struct node_wait wait;
+    struct bench b;
+
+    open_bench(&b, "plain", false);
+    node_wait_begin(&wait, &b.node, 1000);
+    assert_true(fabs(wait.deadline - 1000.1) < 1e-9);
+    strcpy(b.node.set.trainer, "train.py");
+    node_wait_begin(&wait, &b.node, 1000);
+    assert_true(fabs(wait.deadline - 1600) < 1e-9);
+    exchange_set_rounds(b.node.exchange, 1);
+    node_wait_begin(&wait, &b.node, 1000);
+    assert_true(fabs(wait.deadline - 1000.1) < 1e-9);
+    close_bench(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +240,9 @@ int main(void)
         cmocka_unit_test(receiving_between_layers_is_bounded),
         cmocka_unit_test(a_peer_that_does_not_read_is_waited_for),
         cmocka_unit_test(doublebuffer_does_not_wait_for_chunks_to_be_received),
+        cmocka_unit_test(what_comes_while_a_program_computes_is_kept_in_its_order_and_bounded),
+        cmocka_unit_test(a_loss_and_a_wait_that_is_over_are_known_while_a_program_computes),
+        cmocka_unit_test(the_first_round_of_training_programs_may_take_ten_minutes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

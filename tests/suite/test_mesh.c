@@ -2,6 +2,7 @@
  * transport between processes, with and without TLS, and with shared memory. */
 #include "tests/unit/unit.h"
 
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -228,6 +229,33 @@ static void sends_to_a_peer_that_does_not_read_are_refused(struct net *n)
         mesh_buf_put(ev.buf);
     }
     assert_int_equal(mesh_queued(n->node[0]), 0);
+}
+
+static bool is_readable(const struct mesh *m)
+{
+    struct pollfd p = {.fd = mesh_descriptor(m), .events = POLLIN};
+
+    return poll(&p, 1, 0) == 1;
+}
+
+/* For a process that waits for something else, too. */
+static void a_message_makes_the_descriptor_readable_until_it_is_received(struct net *n)
+{
+    struct mesh_event ev = {.kind = MESH_NOTHING};
+    struct err e = {0};
+
+    if (mesh_descriptor(n->node[1]) < 0)
+        return;
+    while (is_readable(n->node[1]))
+        assert_receives_nothing(n->node[1]);
+    send_bytes(n->node[0], 1, 9, 10, 1);
+    while (!is_readable(n->node[1]))
+        assert_receives_nothing(n->node[0]);
+    while (ev.kind == MESH_NOTHING)
+        assert_ok(mesh_poll(n->node[1], &ev, 0, &e));
+    mesh_buf_put(ev.buf);
+    while (is_readable(n->node[1]))
+        assert_receives_nothing(n->node[1]);
 }
 
 static void messages_of_a_paused_peer_are_kept(struct net *n)
@@ -462,6 +490,7 @@ TEST(every_mesh_fulfills_its_contract)
         every_node_reaches_every_other,
         one_buffer_goes_to_many,
         sends_to_a_peer_that_does_not_read_are_refused,
+        a_message_makes_the_descriptor_readable_until_it_is_received,
         messages_of_a_paused_peer_are_kept,
         messages_sent_before_a_good_bye_arrive,
         a_chunk_fills_its_sink,

@@ -205,6 +205,11 @@ static int tcp_watch(struct mesh *m, int fd, struct err *e)
                                                            : 0;
 }
 
+static int tcp_descriptor(const struct mesh *m)
+{
+    return ((const struct tcp *)m)->epoll;
+}
+
 static void tcp_pause(struct mesh *m, int node, bool on)
 {
     struct tcp *t = (struct tcp *)m;
@@ -296,7 +301,7 @@ static void tcp_close(struct mesh *m, double deadline)
 }
 
 static const struct mesh_ops ops = {tcp_send, tcp_poll,  tcp_queued,   tcp_queued_for, tcp_pause,
-                                    tcp_drop, tcp_close, tcp_is_local, tcp_watch};
+                                    tcp_drop, tcp_close, tcp_is_local, tcp_watch,  tcp_descriptor};
 
 static struct tcp *tcp_new(const struct mesh_spec *spec)
 {

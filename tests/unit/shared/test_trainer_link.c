@@ -652,6 +652,35 @@ TEST(a_stopped_program_learns_why)
     close_link();
 }
 
+/* Until then the program has not answered. */
+static int answer_then(void *owner, struct err *e)
+{
+    (void)owner, (void)e;
+    it.n_waits++;
+    trainer_link_watch(&it.link, -1);
+    send_one((struct trainer_record){.kind = TRAINER_UPDATED, .n = 8});
+    return 0;
+}
+
+TEST(a_wait_for_a_program_also_looks_at_another_descriptor)
+{
+    const struct trainer_record turn = {.kind = TRAINER_GO};
+    struct trainer_record answer;
+    struct err e;
+    int fds[2];
+
+    assert_int_equal(pipe(fds), 0);
+    assert_int_equal(write(fds[1], "x", 1), 1);
+    open_link();
+    it.link.cfg.other = answer_then;
+    trainer_link_watch(&it.link, fds[0]);
+    assert_ok(trainer_link_turn(&it.link, &turn, -1, &answer, soon(), &e));
+    assert_true(it.n_waits == 1 && answer.n == 8);
+    close_link();
+    close(fds[0]);
+    close(fds[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -667,6 +696,7 @@ int main(void)
         cmocka_unit_test(metrics_need_names_that_a_table_can_have),
         cmocka_unit_test(the_end_of_a_program_is_noticed_with_its_own_reason),
         cmocka_unit_test(a_wait_ends_at_its_deadline_or_by_an_interruption),
+        cmocka_unit_test(a_wait_for_a_program_also_looks_at_another_descriptor),
         cmocka_unit_test(a_program_that_does_not_read_is_not_waited_for),
         cmocka_unit_test(a_stopped_program_learns_why),
     };
