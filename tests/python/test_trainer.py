@@ -1,8 +1,14 @@
 """psgd.trainer in a program of Python alone: turns, evaluations, checkpoints, shards, and what is refused."""
 import fcntl
 import os
+import shutil
 import struct
+import subprocess
+import sys
+import tempfile
 import unittest
+
+import psgd
 
 from scripted_psgd import (
     ACCEPTED,
@@ -687,6 +693,14 @@ class Alone(unittest.TestCase):
 
     def test_rows_are_all_of_them(self):
         self.assertEqual(alone('import psgd.trainer\nprint(psgd.trainer.open({"w": (1,)}).shard(3))'), "[0, 1, 2]\n")
+
+    def test_a_copy_of_the_package_is_enough(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(os.path.dirname(psgd.__file__), f"{folder}/psgd", ignore=shutil.ignore_patterns("__pycache__"))
+            with open(f"{folder}/train.py", "w") as f:
+                f.write(LOOP + "print(psgd.__file__, psgd.trainer.info().is_alone)")
+            said = subprocess.run([sys.executable, "train.py"], cwd=folder, env={}, stdout=subprocess.PIPE, text=True, check=True).stdout
+            self.assertEqual(said.splitlines()[-1], f"{os.path.realpath(folder)}/psgd/__init__.py True")
 
     def test_nothing_of_a_build_is_needed(self):
         program = "import sys, os\nos.environ['PATH'] = ''\nimport psgd.trainer\nprint(sorted({'numpy', 'torch', 'pandas'} & set(sys.modules)))"
