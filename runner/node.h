@@ -154,9 +154,9 @@ struct node_work {
 };
 /* A worker's part, with the rest that all workers have in common: waits, records, models, checkpoints. */
 int node_train_by(struct node *n, const struct node_work *work, void *owner, struct err *e);
-/* Waits for one mesh event until `deadline`, at most a second, or takes one that is kept, and passes it to the worker, or with an
- * executor to the exchange. *came: whether there was an event. A code: the event has ended this node's
- * part. */
+/* Waits for one mesh event until `deadline`, at most a second, or takes one that is kept, and passes it to
+ * the worker, or with an executor to the exchange. *came: whether there was an event. A code: the event has
+ * ended this node's part. */
 int node_pump(struct node *n, double deadline, bool *came, struct err *e);
 /* While another process uses params: receives what has arrived, so that no peer waits for this node to read,
  * and keeps it for node_pump. *is_full: so much is kept that no more is received. ERR_LOST, ERR_TIMEOUT:

@@ -1,8 +1,8 @@
 /* trainer_policy -- which training programs of submitters this agent runs, with which interpreter, and how it
  * confines them. A codec is confined before any of its code runs; a training program may do what the agent's
- * user may do, or, with --trainer-isolation files or user, still more than a codec (SECURITY.md). So whether one runs
- * here is decided by the agent's owner, with --trainers, when the job is reserved and again when the program
- * arrives. */
+ * user may do, or, with --trainer-isolation files or user, still more than a codec (SECURITY.md). So whether
+ * one runs here is decided by the agent's owner, with --trainers, when the job is reserved and again when the
+ * program arrives. */
 #ifndef PSGD_TRAINER_POLICY_H
 #define PSGD_TRAINER_POLICY_H
 

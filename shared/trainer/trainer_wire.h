@@ -30,14 +30,14 @@
  * psgd writes those of each GO to the file.
  *
  * METRIC may precede each record of the program. So may FINISHED, once: it has no more data, and this and all
- * later steps, whose GO comes without TRAINER_TAKES_PART, have weight 0. It answers as before, by 0 samples: so
- * its parameters follow the gradients that the other workers combine. The job ends when no program of its
+ * later steps, whose GO comes without TRAINER_TAKES_PART, have weight 0. It answers as before, by 0 samples:
+ * so its parameters follow the gradients that the other workers combine. The job ends when no program of its
  * workers has more data.
  *
  * FAILED, at any time, names why the program gives up. A reason (FAILED, REFUSED, STOP) that is longer than a
- * record goes on in the next ones, of the same kind, at most TRAINER_PARTS in all. A version, sequence or kind
- * that is not expected ends either side with an error, as do a text without a zero, and a descriptor that is
- * missing or not mentioned here.
+ * record goes on in the next ones, of the same kind, at most TRAINER_PARTS in all. A version, sequence or
+ * kind that is not expected ends either side with an error, as do a text without a zero, and a descriptor
+ * that is missing or not mentioned here.
  *
  * No length, offset or text is taken from the shared memory: a codec in the runner may have written it. */
 #ifndef PSGD_TRAINER_WIRE_H
