@@ -131,6 +131,7 @@ void node_monitor_begin(struct node_monitor *m, struct opening *o)
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     m->state.request_fd = ends[0];
     m->monitor.fd = ends[1];
+    m->monitor.answer_s = MESH_TIMEOUT_S;
     m->state.job_order.node = o->cfg.spec.node;
     strcpy(m->state.job_order.job, o->cfg.address.job);
     m->state.peers = calloc(m->state.n_peers, sizeof *m->state.peers);
