@@ -206,11 +206,12 @@ static float target(size_t i)
 }
 
 /* Honest workers differ little; the first ones attack. */
-static void gradient(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
-                     struct net_score *score)
+static int gradient(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
+                    struct net_score *score, struct err *e)
 {
     struct rng r;
 
+    (void)e;
     rng_init(&r, b->step, (uint64_t)b->node, 0);
     for (size_t i = 0; i < t->n_params; i++) {
         grads[i] = params[i] - target(i) + 0.05F * rng_normal(&r);
@@ -218,6 +219,7 @@ static void gradient(struct trainer *t, const struct trainer_batch *b, const flo
             grads[i] = attack == SIGN_FLIP ? -5 * grads[i] : 100 * rng_normal(&r);
     }
     score->n++;
+    return 0;
 }
 
 /* The largest distance of a weight from its target after a job. */

@@ -33,14 +33,15 @@ static void begin(struct trainer *t, float *params)
         params[i] = (float)i / 1024;
 }
 
-static void gradient(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
-                     struct net_score *score)
+static int gradient(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
+                    struct net_score *score, struct err *e)
 {
-    (void)t;
+    (void)t, (void)e;
     for (size_t i = 0; i < P; i++)
         grads[i] = (float)(steepness(b->node, i) * ((double)params[i] - target(b->node, i)));
     has_computed[b->step][b->node] = true;
     score->n++;
+    return 0;
 }
 
 /* ---- the optimizers, in double ---- */

@@ -242,10 +242,10 @@ enum { STEPS = 6, SUM_OVERFLOWS_AT = 3, HALF_IS_ZERO_FROM = 4 };
 
 /* Each worker's gradient is finite; at one step the sum of the last component is not. Later the gradient
  * of the first half is 0; momentum still changes its weights if no step is skipped. */
-static void gradient(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
-                     struct net_score *score)
+static int gradient(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
+                    struct net_score *score, struct err *e)
 {
-    (void)params;
+    (void)params, (void)e;
     for (size_t i = 0; i < t->n_params; i++)
         grads[i] = b->step >= HALF_IS_ZERO_FROM && i < t->n_params / 2
                        ? 0
@@ -253,6 +253,7 @@ static void gradient(struct trainer *t, const struct trainer_batch *b, const flo
     if (b->step == SUM_OVERFLOWS_AT)
         grads[t->n_params - 1] = 3e38F;
     score->n++;
+    return 0;
 }
 
 static void train(float *out, const char *codec, int n_servers)
