@@ -263,6 +263,8 @@ class TorchWorker(Worker):
                     self._note_once("None", f"{s.name!r} has no gradient: zeros are exchanged for it")
                 s.grad.zero_()
                 continue
+            if g is s.grad:
+                continue
             if g.layout is not torch.strided:
                 raise Error(f"the gradient of {s.name!r} is sparse: psgd exchanges dense ones (sparse=False)")
             to.append(s.grad)
@@ -280,12 +282,14 @@ class TorchWorker(Worker):
             self._on.grads[self._n_trained :] = torch.where(before == after, torch.zeros_like(before), before - after)
 
     def _point(self, is_combined: bool, of: Optional[Set[int]] = None) -> None:
-        """`.grad` of the parameters to the gradient for the update."""
+        """`.grad` of the parameters to the gradient for the update. Of one of several optimizers it is a copy: the step of another one
+        would overwrite what a program keeps in the vectors."""
         for s in self._slots:
             if of is None or id(s.now) in of:
                 by = s.combined if is_combined else s.grad
                 if s.has_none and not by.any():
                     continue  # an optimizer leaves it as it is, and by zeros would shrink it
+                by = by if of is None else by.clone()
                 s.now.grad = by if s.has_view else by.to(s.now.device, s.now.dtype)
 
     def _note_once(self, what: str, text: str) -> None:
@@ -388,8 +392,10 @@ class TorchWorker(Worker):
         # Of several optimizers the last one ends the step, unless gradients are combined: then each makes a step of its own.
         is_last = self.info.takes_gradients or opt is self.optimizers[-1]
         if self.info.takes_gradients:
-            with torch.enable_grad():
-                result = closure() if closure else None
+            result = None
+            if closure is not None:
+                with torch.enable_grad():
+                    result = closure()
             if self._state == "go":
                 is_finite = self._exchange(loss, samples, None, None, opt, scale) or is_finite
             if is_finite:

@@ -692,6 +692,13 @@ for x in psgd.trainer.steps([torch.ones(1, 1)]):
             self.assertEqual(p.params.tolist(), [0, -1, 1, -1])
             p.stop()
 
+    def test_gradients_that_are_kept_are_not_lost_where_another_optimizer_has_its_step(self):
+        with Psgd(self.TWO.replace("net.zero_grad()", "net.zero_grad(set_to_none=False)")) as p:
+            p.begin(TAKES_GRADIENTS, [1, 0, 2, 0])
+            for k in range(4):  # the parameters stay as they are
+                self.assertEqual(p.step(k, [0] * 4).grads, [[2, 2, 0, 0], [0, 0, 1, 1]][k % 2])
+            p.stop()
+
     def test_the_last_of_several_ends_the_step_where_parameters_are(self):
         with Psgd(self.TWO) as p:
             p.begin(0, [1, 0, 2, 0])
