@@ -193,15 +193,27 @@ static struct residual *residual_of(struct compressing *c, int block, int vector
     return more[c->n_residuals].v ? &more[c->n_residuals++] : NULL;
 }
 
+/* -1: the contribution is not about a block. */
+static int block_of(const struct channel *ch)
+{
+    const struct blocks *blocks = ch->x->cfg.blocks;
+
+    for (int k = 0; ch->compressing.is_by_block && k < blocks->n_blocks; k++)
+        if (blocks_holds(blocks, k, ch->run.node))
+            return k;
+    return ch->run.block;
+}
+
 /* Returns the generator of random numbers: for a contribution about a block its own (`of_block`), otherwise
  * the channel's, which a checkpoint saves. */
 static struct rng *generator(struct channel *ch, struct rng *of_block)
 {
     const uint64_t not_a_node = 1 << 20;
+    int block = block_of(ch);
 
-    if (ch->run.block < 0)
+    if (block < 0)
         return &ch->rng;
-    rng_init(of_block, ch->x->cfg.seed, not_a_node + (uint64_t)ch->run.block,
+    rng_init(of_block, ch->x->cfg.seed, not_a_node + (uint64_t)block,
              ch->run.round * VECTORS_MAX + (uint64_t)ch->compressing.n_put);
     return of_block;
 }

@@ -66,7 +66,8 @@ struct compressing {
         size_t n;
     } * read; /* (n_read) vectors of the message being read, valid until the next message */
     int n_read, n_put, n_got;
-    int from; /* of the message being read: the node, or in a round of blocks the block */
+    int from;         /* of the message being read: the node, or in a round of blocks the block */
+    bool is_by_block; /* a program's contribution, for which psgd's own worker would send one for its block */
     bool lacks_memory,
         lacks_receiver; /* why the message being written is invalid, if the reason is not its length */
     int64_t saved_out, saved_in; /* bytes that compression saved in the message last written, or read */

@@ -3,9 +3,14 @@
  * has sent it; not those of a training program, whose number of samples is known after the step. */
 #include "runner/exchange/exchange_private.h"
 
+static bool is_plain_gradient(const struct codec_combine *r)
+{
+    return r->when == CODEC_EACH_STEP && !r->contribute;
+}
+
 static bool is_per_block(const struct codec_combine *r, bool has_trainer)
 {
-    return r->when == CODEC_EACH_STEP && !r->contribute && !has_trainer;
+    return is_plain_gradient(r) && !has_trainer;
 }
 
 /* With one contribution nothing is sent: the worker has the combination. */
@@ -19,6 +24,7 @@ static int gather_open(struct channel *ch)
     struct combining *b = &ch->combining;
     bool replaces = !b->rule->apply && !ch->codec.global; /* a sent contribution may be overwritten */
 
+    ch->compressing.is_by_block = is_plain_gradient(b->rule) && ch->x->cfg.has_trainer;
     for (int k = 0; k < b->n_vectors; k++) {
         b->merged[k] = replaces ? combining_target(ch) : b->own[k];
         if (!b->merged[k] && combining_room(ch, &b->merged[k]) < 0)
