@@ -14,6 +14,7 @@ import psgd.trainer
 options = argparse.ArgumentParser()
 options.add_argument("--data", type=Path, help="folder of train-images-idx3-ubyte, ..., which may end with .gz")
 options.add_argument("--lr", type=float, default=0.02)
+options.add_argument("--batch", type=int, default=50)
 args = options.parse_args()
 torch.manual_seed(1)
 
@@ -46,7 +47,7 @@ def evaluate():
     return nn.functional.cross_entropy(outputs, test[1]), (outputs.argmax(1) == test[1]).float().mean()
 
 
-loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*train), batch_size=50, shuffle=True)
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*train), batch_size=args.batch, shuffle=True)
 for x, y in psgd.trainer.steps(loader, evaluate):
     opt.zero_grad()
     loss = nn.functional.cross_entropy(net(x), y)

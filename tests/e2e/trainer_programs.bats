@@ -117,3 +117,15 @@ ends_all() {
     write_workers 2 1
     ends_all --codec asgd --parallel_sgd asgd
 }
+
+@test "a job of --on-node-loss continue goes on without a worker whose program has ended" {
+    local rule
+    start_agents 2
+    compile_faulty
+    for rule in "fedavg --local-steps 5" allreduce; do
+        # shellcheck disable=SC2086 # options
+        "$SUBMIT" -q --workers worker.json --node_count 2 --epochs 2 --trainer faulty --codec $rule --on-node-loss continue \
+            -o "${rule%% *}" -- kill
+        jq -e '.state == "succeeded" and .nodes[0].steps == 100 and .nodes[1].reason == "TrainerFailed"' "${rule%% *}/run.json"
+    done
+}

@@ -60,7 +60,7 @@ run_built_in() {
     "$SUBMIT" -q --workers worker.json --node_count 2 --epochs 2 "$@" --model mlp-tutorial --dataset "$FEW" --learn_rate 0.05 -o "$name"
     job=$(jq -r .id "$name/run.json")
     mkdir "$name-packages"
-    for node in 0 1; do
+    for ((node = 0; node < $(jq .settings.node_count "$name/run.json"); node++)); do
         cp -L "agent$node/jobs/$job/packages/"*.{json,safetensors} "$name-packages"
         mv "$name-packages/train.safetensors" "$name-packages/train-$node.safetensors"
     done
@@ -123,46 +123,37 @@ as_built_in() {
 # pair NAME LIST NODES OPTION...: the job of psgd's worker and that of the program, on the agents of LIST. Both are refused for the same
 # reason, or both equal to the bit. Failures are counted.
 pair() {
-    local name=$1
-    run_pair "$@" >"$name.log" 2>&1 || {
-        echo "$*: $(grep . "$name.log" | tail -1)"
+    run_pair "$@" >pair.log 2>&1 || {
+        echo "$*: $(grep . pair.log | tail -1)"
         n_failed=$((n_failed + 1))
     }
-    rm -rf "$name" "$name-program" "$name-packages"
+    rm -rf "$1" "$1-program"
 }
 run_pair() {
-    local name=$1 options=(--workers "$2" --node_count "$3" "${@:4}") job node status=0 other=0
-    "$SUBMIT" -q --epochs 2 "${options[@]}" --model mlp-tutorial --dataset "$FEW" --learn_rate 0.05 -o "$name" 2>"$name.err" || status=$?
-    [ $status -ne 6 ] || mkdir "$name-packages"
-    if [ $status -eq 0 ]; then
-        job=$(jq -r .id "$name/run.json")
-        mkdir "$name-packages"
-        for ((node = 0; node < $3; node++)); do
-            cp -L "agent$node/jobs/$job/packages/"*.{json,safetensors} "$name-packages"
-            mv "$name-packages/train.safetensors" "$name-packages/train-$node.safetensors"
-        done
-    fi
-    "$SUBMIT" -q --epochs 2 "${options[@]}" --trainer "$BUILD/tests/trainers/mlp_nn" -o "$name-program" -- "$T/$name-packages" 2>"$name-program.err" ||
-        other=$?
-    if [ $status -ne 0 ]; then
-        diff "$name.err" "$name-program.err" && [ $status -eq $other ] && [ $status -eq 6 ] && echo refused >>outcomes
-        return
-    fi
-    [ $other -eq 0 ] || { cat "$name-program.err" && return 1; }
-    are_equal "$name" "$name-program" && echo equal >>outcomes
+    local name=$1 options=(-q --epochs 2 --workers "$2" --node_count "$3" "${@:4}") status=0 other=0
+    "$SUBMIT" "${options[@]}" --model mlp-tutorial --dataset "$FEW" --learn_rate 0.05 -o "$name" 2>built-in.err || status=$?
+    "$SUBMIT" "${options[@]}" --trainer "$BUILD/tests/trainers/mlp_nn" -o "$name-program" -- "$T/data-$3-packages" 2>program.err || other=$?
+    cat program.err
+    case $status-$other in
+    6-6) diff <(grep ^error built-in.err) <(grep ^error program.err) && echo refused >>outcomes ;;
+    0-0) are_equal "$name" "$name-program" && echo equal >>outcomes ;;
+    *) return 1 ;;
+    esac
 }
 
 ROUNDS='asgd diloco easgd easgd_grad fedadam fedavg fedavgm fednova fedpaq fedprox fedyogi localsgd scaffold slowmo'
 STEPS='allreduce doublebuffer doublesqueeze laq plain signsgd'
 EVENTS='dc_qsgd downpour dummy gossip'
 
-# start_pairs: agents, and lists of two workers without and with a server.
+# start_pairs: agents, lists of two workers without and with a server, and the data of jobs of one and of two workers.
 start_pairs() {
     start_agents 3
-    write_workers 2
-    mv worker.json workers.json
     write_workers 2 1
-    mv worker.json servers.json
+    cp worker.json servers.json
+    write_workers 2
+    cp worker.json workers.json
+    run_built_in data-1 --node_count 1 --codec plain
+    run_built_in data-2 --codec plain
     : >outcomes
     n_failed=0
 }
@@ -209,6 +200,8 @@ pairs() {
         for chain in none fp16 bf16 int8 fixed8 topk randomk qsgd tern sgq onebit 'none|huffman'; do
             pairs "$rule" --compress "$chain"
         done
+        pairs "$rule" --path gather --compress qsgd
+        pairs "$rule" --path servers --compress qsgd --compress-down tern
     done
     sort outcomes | uniq -c
     [ $n_failed -eq 0 ]
