@@ -82,11 +82,12 @@ fails() {
     fails nan 'node 0, epoch 1, step 21: the gradient of head.weight is not finite' NumericDivergence --codec allreduce
 }
 
-# ends_all OPTION...: a job with these options whose programs have no more data ends early, on both workers.
+# ends_all OPTION...: a job with these options whose programs have no more data ends early. In an asynchronous one a worker may have
+# made its other steps, which are empty, before it hears of the other one.
 ends_all() {
     rm -rf ends
     "$SUBMIT" --workers worker.json --node_count 2 --epochs 40 --trainer faulty -q -o ends "$@" -- finish-all
-    jq -e '.state == "succeeded" and .stopped.reason == "finished" and ([.nodes[] | select(.node >= 0) | .steps] | length == 2 and max < 2000)' ends/run.json
+    jq -e '.state == "succeeded" and .stopped.reason == "finished" and ([.nodes[] | select(.node >= 0) | .steps] | length == 2 and min < 2000)' ends/run.json
 }
 
 @test "a program's records, metrics and model are those of its job, also after one worker has no more data" {
