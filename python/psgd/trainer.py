@@ -414,19 +414,19 @@ class Worker:
         if evaluate is None:
             return 0, 0.0, math.nan
         with self._evaluating():
-            result = evaluate()
-        if result is None:
-            return 0, 0.0, math.nan
-        said = dict(zip(("loss", "accuracy", "samples"), result if isinstance(result, tuple) else (result,)))
-        return int(said.get("samples", 1)), float(said["loss"]), float(said.get("accuracy", math.nan))
+            return _evaluation(evaluate())
 
     def log(self, **metrics: float) -> None:
         """Rows of metrics.csv; a name that is no word of Python's: log(**{"top/5": 0.9})."""
         for name, value in metrics.items():
             if not re.fullmatch(r"[A-Za-z0-9_./:@%-]{1,64}", name):
                 raise Error(f"the metric {name!r} has a name that is not 1 to 64 of a-z, A-Z, 0-9 and _./:@%-")
+            try:
+                number = float(value)
+            except (TypeError, ValueError, RuntimeError):
+                raise Error(f"log({name}=...) takes a number, not {value!r:.60}") from None
             if self._link and not self.info.describes:
-                self._metrics.append((name.encode(), float(value), self.steps_done))
+                self._metrics.append((name.encode(), number, self.steps_done))
 
     # A checkpoint.
 
@@ -471,6 +471,8 @@ class Worker:
     # A loop over data.
 
     def _steps(self, loader: Any, evaluate: Optional[Callable[[], Any]], divide: Optional[bool]) -> Iterator[Any]:
+        if evaluate is not None and not callable(evaluate):
+            raise Error(f"evaluate= takes a function, not {_kind_of(evaluate)}")
         self._evaluate = evaluate
         if loader is not self._whole:
             self._whole, self._part = loader, self._part_of(loader, divide)
@@ -578,7 +580,7 @@ class Worker:
 
     def _misplaced(self, call: str) -> str:
         reason = {
-            "new": "before the first next()",
+            "new": "before the first next(): loop over psgd.trainer.steps(w.batches(n, size)), or call next() before each step",
             "evaluation": "in the turn for an evaluation, after which `continue` goes back to next()",
             "gradient": "twice in a step, which stepped() ends",
             "psgd": "after stepped(): next() waits for the next step",
@@ -694,6 +696,22 @@ def _numbers(loss: float, samples: int, lr: float, accuracy: Optional[float]) ->
     return int(samples), float(loss), math.nan if accuracy is None else float(accuracy), float(lr)
 
 
+def _evaluation(result: Any) -> Tuple[int, float, float]:
+    """What evaluate() has returned: samples, loss, accuracy or nan."""
+    loss, accuracy, samples, *more = (*result, *(None, 1)[len(result) - 1 :]) if isinstance(result, tuple) and result else (result, None, 1)
+    try:
+        numbers = int(samples), float(loss), math.nan if accuracy is None else float(accuracy)
+        if numbers[0] >= 0 and not more:
+            return numbers
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    raise Error(f"evaluate returned {_kind_of(result)}: return the loss, (loss, accuracy) or (loss, accuracy, samples)")
+
+
+def _kind_of(what: Any) -> str:
+    return repr(what)[:60] if what is None or isinstance(what, (bool, int, float, str, tuple)) else type(what).__name__
+
+
 def _memory_file(data: bytes) -> int:
     """Which psgd may map: it cannot become shorter."""
     file = os.memfd_create("psgd-labels", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -710,10 +728,24 @@ def _report_failure(w: Worker) -> None:
     def hook(kind: Any, error: BaseException, trace: Any) -> None:
         if w._link and w._state not in ("ended", "forked"):
             said = str(error) if isinstance(error, Error) else f"{kind.__name__}: {error}"
-            w._link.fail(said)
+            w._link.fail(_place_of(trace) + said)
         others(kind, error, trace)
 
     sys.excepthook = hook
+
+
+def _place_of(trace: Any) -> str:
+    """The innermost line that is the program's own, in the file that was started or in another of its folder."""
+    main = os.path.abspath(getattr(sys.modules["__main__"], "__file__", None) or "")
+    place = ""
+    while trace is not None:
+        file = os.path.abspath(trace.tb_frame.f_code.co_filename)
+        if file == main:
+            place = f"line {trace.tb_lineno}: "
+        elif file.startswith(os.path.dirname(main) + "/") and "site-packages" not in file and not file.endswith(">"):
+            place = f"{os.path.relpath(file, os.path.dirname(main))}, line {trace.tb_lineno}: "
+        trace = trace.tb_next
+    return place
 
 
 def _set_worker(make: Callable[[], Worker]) -> Any:
@@ -753,6 +785,8 @@ def wrap(net: Any, opt: Any, scheduler: Any = None, scaler: Any = None) -> Any:
     """Makes the parameters of a torch.nn.Module those of the job's worker, and opt.step() a step of it; returns opt. Several
     optimizers: wrap(net, [a, b]). scheduler and scaler are saved with a checkpoint; a scheduler that the loop does not step is
     stepped after each pass over the loader."""
+    if not is_module(net):
+        raise Error(f"wrap(net, optimizer): the first is {type(net).__name__}, not a module")
     from .trainer_torch import TorchWorker
 
     several = isinstance(opt, (list, tuple))

@@ -100,6 +100,7 @@ class TorchWorker(Worker):
         slots = [Slot(t.name, self._layout.places[t.name]) for t in tensors]
         self._slots = [s for s, t in zip(slots, tensors) if not t.is_statistic]
         self._statistics = [s for s, t in zip(slots, tensors) if t.is_statistic]
+        self._has_gradients = False  # a step has had one
         self._copied: List[Slot] = []  # of the slots those that are no views
         self._watched: List[Tuple[Dict[str, Any], str, Any]] = []  # what the net has where: modules, parameters
         self._n_trained = self._layout.n_trained
@@ -397,18 +398,26 @@ class TorchWorker(Worker):
                 with torch.enable_grad():
                     result = closure()
             if self._state == "go":
+                self._refuse_no_gradient()
                 is_finite = self._exchange(loss, samples, None, None, opt, scale) or is_finite
             if is_finite:
                 self._update(opt)
         else:
             result = self._update(opt, *closures) if is_finite else None
             if is_last and self._state == "go":
+                self._refuse_no_gradient()
                 self._exchange(loss if result is None else float(result), samples, None, None, opt, scale)
         if is_last:
             self.stepped()
             if not self._is_driven and self._state != "ended" and not self.next():
                 raise SystemExit(0)
         return result
+
+    def _refuse_no_gradient(self) -> None:
+        """In the first step. Later a loop may leave them out."""
+        if not self._has_gradients and all(s.find(self.net).grad is None for s in self._slots):
+            raise Error(f"no parameter had a gradient in step {self.steps_done + 1}: is the net that was given to wrap() the one that is trained?")
+        self._has_gradients = True
 
     def _update(self, opt: Any, *closures: Any) -> Any:
         """torch's own step, at the rate that the job's rule wants for this one."""
@@ -600,7 +609,7 @@ def _refuse_net(net: nn.Module) -> None:
         if kind == "DistributedDataParallel":
             raise Error("the net is wrapped in DistributedDataParallel, which exchanges gradients itself: give net.module")
         if kind in ("FullyShardedDataParallel", "DeepSpeedEngine") or kind.startswith("FSDP"):
-            raise Error(f"the net is wrapped in {kind}, which has a part of each parameter only: psgd exchanges whole ones")
+            raise Error(f"the net is wrapped in {kind}, which has a part of each parameter only: give wrap() the net itself, without {kind}")
         if isinstance(module, (nn.Embedding, nn.EmbeddingBag)) and module.sparse:
             raise Error(f"{kind}(sparse=True) has sparse gradients: psgd exchanges dense ones (sparse=False)")
     for name, p in net.named_parameters():
@@ -629,6 +638,8 @@ def _refuse_others(w: TorchWorker) -> None:
     """An optimizer has the net's parameters only: others would be trained, but not exchanged."""
     own = {id(p) for p in w.net.parameters()}
     for opt in w.optimizers:
+        if not hasattr(opt, "param_groups"):
+            raise Error(f"wrap(net, optimizer): the second is {type(opt).__name__}, not an optimizer of torch, or a list of them")
         n = sum(id(p) not in own for group in opt.param_groups for p in group["params"])
         if n:
             raise Error(

@@ -144,7 +144,7 @@ fails() {
 
 @test "a function that fails ends the job with the reason, and the log has its traceback" {
     write_client
-    fails raise 'node(3), TrainerFailed: step 3 of worker 3: client.py: ValueError: no such row (its output is in logs/trainer-'
+    fails raise 'node(3), TrainerFailed: step 3 of worker 3: client.py: line 26: ValueError: no such row (its output is in logs/trainer-'
     grep -q 'Traceback' out-raise/logs/trainer-*.log
     jq -e '.nodes[3].reason == "TrainerFailed"' out-raise/run.json
     fails kill 'step 3 of worker 3: client.py was killed by signal 9'

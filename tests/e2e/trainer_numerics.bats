@@ -61,7 +61,7 @@ PY
     are_equal whole again
     rm once
     run -1 "$SUBMIT" -q "${job[@]}" -o half -- "${ARGUMENTS[@]}" "$T/once"
-    [[ $output == *'program.py: MemoryError: a fault of this test'* ]]
+    [[ $output == *'program.py: line '*': MemoryError: a fault of this test'* ]]
     "$SUBMIT" -q --resume half -o rest
     [ "$(jq .facts.start.epoch rest/run.json)" = 2 ]
     are_equal whole rest 64

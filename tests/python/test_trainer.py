@@ -264,7 +264,7 @@ while w.next():
         self.assertEqual(p.stdout, "10 0.0\n")
 
     def test_a_function_evaluates(self):
-        for result, n, loss, accuracy in ("2.5", 1, 2.5, None), ("(1, 0.25)", 1, 1, 0.25), ("(1, 0.25, 7)", 7, 1, 0.25), ("None", 0, 0, None):
+        for result, n, loss, accuracy in ("2.5", 1, 2.5, None), ("(1, 0.25)", 1, 1, 0.25), ("(1, 0.25, 7)", 7, 1, 0.25), ("(1, None, 0)", 0, 1, None):
             with Psgd(LOOP.replace("[10, 11, 12]", f"[10, 11, 12], evaluate=lambda: {result}")) as p:
                 p.begin()
                 p.local_step(0)
@@ -273,6 +273,17 @@ while w.next():
                 self.assertEqual((r.n, r.loss), (n, loss))
                 self.assertTrue(r.accuracy == accuracy or accuracy is None and r.accuracy != r.accuracy)
                 p.stop()
+
+    def test_what_a_function_returns_is_a_loss_or_a_tuple(self):
+        cases = {"None": "None", "{'loss': 1}": "dict", "'a'": "'a'"}
+        cases.update((k, k) for k in ("(1, 'a')", "()", "(1, 2, 3, 4)", "(1, 2, -3)"))
+        program = LOOP.replace("[10, 11, 12]", "[], evaluate=lambda: eval(sys.argv[1])").replace("import psgd", "import sys, psgd")
+        for result, said in cases.items():
+            with self.subTest(result), Psgd(program, result) as p:
+                p.begin()
+                p.send(EVALUATE)
+                self.assertEqual(p.take(FAILED).text, f"evaluate returned {said}: return the loss, (loss, accuracy) or (loss, accuracy, samples)")
+                p.expects = 1
 
     def test_metrics_go_before_the_next_record(self):
         program = LOOP.replace("    w.stepped()", '    w.stepped()\n    w.log(f1=0.5, **{"top/5": 2})')
@@ -493,6 +504,25 @@ class Ends(unittest.TestCase):
             p.accept()
             self.failing(p, "ValueError: " + "ä" * 246)  # four records
 
+    def test_an_exception_is_told_with_the_line_of_the_program(self):
+        cases = {
+            "late.read()": "late.py, line 3: ValueError: bad row 7",
+            "json.loads('')": "line 7: JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+            "w.stepped()": "line 7: stepped() was called before the first next(): " + Calls.NEXT,
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            main = os.path.join(folder, "main.py")
+            with open(os.path.join(folder, "late.py"), "w") as f:
+                f.write("def read():\n    rows = 7\n    raise ValueError('bad row 7')\n")
+            for last, due in cases.items():
+                with open(main, "w") as f:
+                    f.write(f"import json\nimport psgd.trainer\nimport late\n\nw = psgd.trainer.open({{'w': (1,)}})\n\n{last}\n")
+                start = f"import sys\n__file__ = {main!r}\nsys.path.insert(0, {folder!r})\nexec(compile(open(__file__).read(), __file__, 'exec'))"
+                with self.subTest(last), Psgd(start) as p:
+                    p.take_tensors()
+                    p.accept()
+                    self.failing(p, due)
+
     def test_a_forked_process_is_no_worker_and_does_not_keep_the_socket(self):
         program = DESCENT.replace(
             "while",
@@ -601,12 +631,13 @@ class Calls(unittest.TestCase):
     """Sentences for what a program does wrong."""
 
     HEAD = 'import psgd.trainer\nw = psgd.trainer.open({"w": (1,)})\n'
+    NEXT = "loop over psgd.trainer.steps(w.batches(n, size)), or call next() before each step"
     G, S = "w.gradient(loss=0, samples=1, lr=1)\n", "w.stepped()\n"
 
     def test_calls_at_the_wrong_time(self):
         cases = {
-            self.G: "gradient() was called before the first next()",
-            self.S: "stepped() was called before the first next()",
+            self.G: "gradient() was called before the first next(): " + self.NEXT,
+            self.S: "stepped() was called before the first next(): " + self.NEXT,
             "w.next()\nw.next()": "step 0 has not ended: stepped() goes before next()",
             "w.next()\n" + self.G + self.G: "gradient() was called twice in a step, which stepped() ends",
             "w.next()\n" + self.G + self.S + self.S: "stepped() was called after stepped(): next() waits for the next step",
@@ -616,6 +647,9 @@ class Calls(unittest.TestCase):
             "w.next()\nw.gradient(loss=0, samples=-1, lr=1)": "samples=-1 is less than 0",
             "w.shard(2, [1])": "shard has 2 rows and 1 labels",
             "w.batches(2, 0)": "batches of 0 rows: at least 1 is needed",
+            "w.log(top3='high')": "log(top3=...) takes a number, not 'high'",
+            "psgd.trainer.steps([1], evaluate=0.5)": "evaluate= takes a function, not 0.5",
+            "psgd.trainer.wrap(3, 4)": "wrap(net, optimizer): the first is int, not a module",
             "w.log(**{'a b': 1})": "the metric 'a b' has a name that is not 1 to 64 of a-z, A-Z, 0-9 and _./:@%-",
         }
         for program, sentence in cases.items():

@@ -803,8 +803,8 @@ class Refused(unittest.TestCase):
             "nn.Linear(1, 1, device='meta')": "is on the device meta and has no values",
             "nn.Linear(1, 1, dtype=torch.complex64)": "is of torch.complex64: psgd exchanges real floats",
             "type('DistributedDataParallel', (nn.Linear,), {})(1, 1)": "give net.module",
-            "type('FullyShardedDataParallel', (nn.Linear,), {})(1, 1)": "which has a part of each parameter only",
-            "type('FSDPLinear', (nn.Linear,), {})(1, 1)": "which has a part of each parameter only",
+            "type('FullyShardedDataParallel', (nn.Linear,), {})(1, 1)": "a part of each parameter only: give wrap() the net itself, without FullySha",
+            "type('FSDPLinear', (nn.Linear,), {})(1, 1)": "a part of each parameter only: give wrap() the net itself, without FSDPLinear",
             "type('DeepSpeedEngine', (nn.Linear,), {})(1, 1)": "which has a part of each parameter only",
             "nn.Linear(1, 1)\nnet.weight.ds_id = 0": "'weight' is in parts, by DeepSpeed's ZeRO-3",
             "nn.Linear(1, 1)\nnet.weight = type('DTensor', (nn.Parameter,), {})(torch.ones(1, 1))": "'weight' is a DTensor, of which each process has a part",
@@ -845,6 +845,20 @@ class Refused(unittest.TestCase):
             p.accept(TAKES_GRADIENTS)
             self.assertTrue(p.take(FAILED).text.startswith("LBFGS computes several gradients in a step"))
             p.expects = 1
+
+    def test_what_is_no_net_or_no_optimizer(self):
+        self.refused(LINEAR.replace("opt = psgd", "net, opt = opt, net\nopt = psgd"), "wrap(net, optimizer): the first is SGD, not a module")
+        self.refused(LINEAR.replace("opt = psgd", "opt = 3\nopt = psgd"), "wrap(net, optimizer): the second is int, not an optimizer of torch")
+
+    def test_a_net_that_is_replaced_after_wrap(self):
+        for flags in 0, TAKES_GRADIENTS:
+            with Psgd(LINEAR.replace("for x", "net = nn.Linear(1, 1)\nfor x")) as p:
+                p.begin(flags)
+                p.go(0)
+                self.assertEqual(
+                    p.take(FAILED).text, "no parameter had a gradient in step 1: is the net that was given to wrap() the one that is trained?"
+                )
+                p.expects = 1
 
     def test_several_optimizers_where_local_steps_are_changed(self):
         with Psgd(Optimizers.TWO) as p:
