@@ -727,8 +727,7 @@ def _report_failure(w: Worker) -> None:
 
     def hook(kind: Any, error: BaseException, trace: Any) -> None:
         if w._link and w._state not in ("ended", "forked"):
-            said = str(error) if isinstance(error, Error) else f"{kind.__name__}: {error}"
-            w._link.fail(_place_of(trace) + said)
+            w._link.fail(str(error) if isinstance(error, Error) else f"{_place_of(trace)}{kind.__name__}: {error}")
         others(kind, error, trace)
 
     sys.excepthook = hook
@@ -736,13 +735,16 @@ def _report_failure(w: Worker) -> None:
 
 def _place_of(trace: Any) -> str:
     """The innermost line that is the program's own, in the file that was started or in another of its folder."""
-    main = os.path.abspath(getattr(sys.modules["__main__"], "__file__", None) or "")
-    place = ""
+    main, place = getattr(sys.modules["__main__"], "__file__", None), ""
+    if not main:
+        return place
+    main, own = os.path.abspath(main), os.path.dirname(os.path.abspath(__file__))
     while trace is not None:
         file = os.path.abspath(trace.tb_frame.f_code.co_filename)
         if file == main:
             place = f"line {trace.tb_lineno}: "
-        elif file.startswith(os.path.dirname(main) + "/") and "site-packages" not in file and not file.endswith(">"):
+        elif (file.startswith(os.path.dirname(main) + "/") and "site-packages" not in file and not file.endswith(">")
+              and os.path.dirname(file) != own):
             place = f"{os.path.relpath(file, os.path.dirname(main))}, line {trace.tb_lineno}: "
         trace = trace.tb_next
     return place

@@ -508,7 +508,7 @@ class Ends(unittest.TestCase):
         cases = {
             "late.read()": "late.py, line 3: ValueError: bad row 7",
             "json.loads('')": "line 7: JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
-            "w.stepped()": "line 7: stepped() was called before the first next(): " + Calls.NEXT,
+            "w.stepped()": "stepped() was called before the first next(): " + Calls.NEXT,
         }
         with tempfile.TemporaryDirectory() as folder:
             main = os.path.join(folder, "main.py")
