@@ -298,7 +298,7 @@ def each_contribution_counts_once(h):
                 h.violated("I6", path, n, "the second row of round {}, node {}, peer {}, {}".format(*key))
             counts[key] = n, row["messages"]
         whole = r.is_final() and r.run["state"] == "succeeded" and r.run["settings"].get("sync") == "ssgd"
-        whole = whole and all(n["state"] == "succeeded" for n in r.run["nodes"])  # and not without a lost one
+        whole = whole and all(n["state"] == "succeeded" for n in r.run.get("nodes", ()))  # and not without a lost one
         for (rnd, node, peer, way), (n, messages) in counts.items() if whole else ():
             other = counts.get((rnd, peer, node, "received" if way == "sent" else "sent"))
             if not other or other[1] != messages:
