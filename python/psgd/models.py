@@ -41,7 +41,7 @@ def _is_of_program(metadata: Dict[str, str]) -> bool:
 def load_model(path: PathLike, torch: bool = False) -> Dict[str, Any]:
     """The weights in a file, or in a folder of results, by name: {"layer0.dense.weight": ...}. Numpy arrays; where numpy is not
     installed memoryviews, which have a shape and tolist(). torch: a state_dict instead, for to_torch(), or for the module of the
-    training program that has made the model: load_state_dict(state, strict=False), because buffers of integers are not in it."""
+    training program that has made the model, whose frozen tensors and buffers of integers are not in it."""
     tensors, metadata = _read_model(path)
     if not torch:
         return tensors
@@ -89,8 +89,8 @@ def _module_of(path: PathLike, tensors: Dict[str, Any], metadata: Dict[str, str]
     if _is_of_program(metadata):
         raise Invalid(
             f"{_file(path)}: its module is that of a training program, and psgd has only its tensors",
-            "Make the module as the program does, and load them: module.load_state_dict(psgd.load_model(PATH, torch=True), "
-            "strict=False).",
+            "Make the module as the program does, and load them: module.load_state_dict(psgd.load_model(PATH, torch=True)), with "
+            "strict=False if it has frozen tensors or buffers of integers.",
         )
     from .torch_load import module_of
 

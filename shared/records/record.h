@@ -79,8 +79,8 @@ struct record_column {
     C(row, node, INT, "the node that evaluated") \
     C(row, epoch, INT, "the epoch of that step, from 1") \
     C(row, step, U64, "the last step before the evaluation") \
-    C(row, metric, TEXT, "name of the metric in the model's document") \
-    C(row, value, FLOAT, "over the test set; empty if the test set does not define it")
+    C(row, metric, TEXT, "name of the metric in the model's document, or that the program gives") \
+    C(row, value, FLOAT, "over the test set, or the program's; empty if the test set does not define it")
 
 #define RECORD_CONFUSION_COLUMNS(C, row) \
     C(row, node, INT, "the node that evaluated") \
@@ -108,7 +108,7 @@ struct record_column {
     FILE(COMM, "comm", record_comm, RECORD_COMM_COLUMNS, OF_SERVERS | OF_EXECUTORS | NEEDED, 2 * GIB, \
          "one row per round, peer and direction: messages and bytes") \
     FILE(METRICS, "metrics", record_metric, RECORD_METRIC_COLUMNS, 0, GIB, \
-         "one row per evaluation and metric that the model requests") \
+         "one row per evaluation and metric that the model requests, or value that a program logs") \
     FILE(CONFUSION, "confusion", record_confusion, RECORD_CONFUSION_COLUMNS, 0, GIB, \
          "one row per evaluation and occurring pair of label and predicted class") \
     FILE(CODEC_RECORDS, "codec", record_codec, RECORD_CODEC_COLUMNS, OF_SERVERS, GIB, \
