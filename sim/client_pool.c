@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -480,31 +479,16 @@ static int start_process(struct client_process *q, struct err *e)
                                       .memory = make_rows,
                                       .owner = q};
     struct trainer_command c;
-    int sockets[2], rc;
 
     if (open_output(q, e) < 0 ||
         trainer_command_init(&c, &p->main, p->program, p->cfg.python, p->cfg.set->arguments, e) < 0)
         return e->code;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
-        trainer_command_clear(&c);
-        return err_errno(e, ERR_IO, "a socket for %s", p->main.file);
-    }
-    cfg.fd = sockets[0];
-    trainer_link_open(&q->link, &cfg);
-    rc = child_start(&q->child,
-                     &(struct child_how){.argv = c.argv,
-                                         .folder = p->program,
-                                         .out = q->output,
-                                         .err = q->output,
-                                         .extra = sockets[1],
-                                         .is_foreign = true,
-                                         .confine = set_environment},
-                     e);
-    close(sockets[1]);
+    cfg.fd = trainer_command_start(&q->child, &c, p->program, q->output, set_environment, e);
     trainer_command_clear(&c);
-    if (rc < 0)
-        q->child.pid = 0;
-    return rc == ERR_IO ? (e->code = ERR_TRAINER) : rc;
+    if (cfg.fd < 0)
+        return cfg.fd;
+    trainer_link_open(&q->link, &cfg);
+    return 0;
 }
 
 static int check_program(struct client_process *q, double deadline, struct err *e)

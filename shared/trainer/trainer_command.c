@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "shared/base/file.h"
 #include "shared/trainer/trainer_wire.h"
@@ -94,4 +96,28 @@ int trainer_command_set_environment(void *arg)
     if (setenv(TRAINER_ENV, fd, 1) < 0 || setenv("PYTHONUNBUFFERED", "1", 1) < 0 || keep_freed_memory() < 0)
         return -1;
     return set_module_path();
+}
+
+int trainer_command_start(struct child *child, const struct trainer_command *c, const char *folder,
+                          int output, int (*confine)(void *arg), struct err *e)
+{
+    int sockets[2], rc;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+        return err_errno(e, ERR_IO, "a socket for %s", c->argv[0]);
+    rc = child_start(child,
+                     &(struct child_how){.argv = c->argv,
+                                         .folder = folder,
+                                         .out = output,
+                                         .err = output,
+                                         .extra = sockets[1],
+                                         .is_foreign = true,
+                                         .confine = confine},
+                     e);
+    close(sockets[1]);
+    if (rc == 0)
+        return sockets[0];
+    close(sockets[0]);
+    child->pid = 0;
+    return rc == ERR_IO ? (e->code = ERR_TRAINER) : rc;
 }

@@ -4,6 +4,7 @@
 #ifndef PSGD_TRAINER_COMMAND_H
 #define PSGD_TRAINER_COMMAND_H
 
+#include "shared/base/child.h"
 #include "shared/base/err.h"
 #include "shared/trainer/trainer_package.h"
 
@@ -28,5 +29,11 @@ void trainer_command_clear(struct trainer_command *c);
  * it frees stays with it for its next step, unless these variables are set already. For `confine`
  * of shared/base/child.h: `arg` is not used. -1 and errno. */
 int trainer_command_set_environment(void *arg);
+
+/* Starts the command in `folder`, with `output` as its standard output and error. `confine`: as in struct
+ * child_how. Returns psgd's end of the socket, whose other end is open in the program alone, or a code;
+ * ERR_TRAINER: it cannot be run. After an error there is no child. */
+int trainer_command_start(struct child *child, const struct trainer_command *c, const char *folder,
+                          int output, int (*confine)(void *arg), struct err *e);
 
 #endif

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -372,7 +371,6 @@ static int follow(struct talk *t, struct err *e)
 
 /* Its start. */
 
-/* Its end of the socket is open in the program alone. */
 static int start_program(struct talk *t, const char *temp, struct err *e)
 {
     const struct describe_how *how = t->how;
@@ -382,33 +380,17 @@ static int start_program(struct talk *t, const char *temp, struct err *e)
                                       .shard = make_shard,
                                       .memory = make_memory,
                                       .owner = t};
-    int sockets[2], rc;
     struct trainer_command c;
 
     if (temp_file(&t->output, temp, e) < 0 ||
         trainer_command_init(&c, how->main, how->folder, how->python, how->set->arguments, e) < 0)
         return e->code;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) {
-        trainer_command_clear(&c);
-        return err_errno(e, ERR_IO, "a socket for %s", name_of(t));
-    }
-    cfg.fd = sockets[0];
-    trainer_link_open(&t->link, &cfg);
-    rc = child_start(&t->child,
-                     &(struct child_how){.argv = c.argv,
-                                         .folder = how->folder,
-                                         .out = t->output,
-                                         .err = t->output,
-                                         .extra = sockets[1],
-                                         .is_foreign = true,
-                                         .confine = trainer_command_set_environment},
-                     e);
-    close(sockets[1]);
+    cfg.fd = trainer_command_start(&t->child, &c, how->folder, t->output, trainer_command_set_environment, e);
     trainer_command_clear(&c);
-    if (rc == 0)
+    if (cfg.fd >= 0) {
+        trainer_link_open(&t->link, &cfg);
         return 0;
-    trainer_link_close(&t->link);
-    e->code = rc == ERR_IO ? ERR_TRAINER : rc;
+    }
     return err_hint(
         e, how->main->is_python
                ? "--trainer-python names another interpreter."
