@@ -40,17 +40,8 @@ struct predictor {
 
 static int load_model(struct predictor *w, struct err *e)
 {
-    char path[PATH_MAX];
-    json_t *doc;
-    int rc;
-
-    if (file_join(path, sizeof path, w->folder, "model.json", e) < 0 ||
-        json_read(&doc, path, MODEL_DOCUMENT_MAX, e) < 0)
+    if (model_spec_read(&w->spec, NULL, w->folder, e) < 0)
         return e->code;
-    rc = model_spec_parse(&w->spec, doc, e);
-    json_decref(doc);
-    if (rc < 0)
-        return err_at(e, "model");
     if (w->spec.has_trainer)
         return err_set(e, ERR_CONFIG, "model \"%s\" is computed by a training program, and not by psgd",
                        w->spec.name);

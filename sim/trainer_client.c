@@ -192,22 +192,6 @@ static void client_free(struct trainer *t)
     free(c);
 }
 
-static int read_document(struct client_trainer *c, const char *folder, struct err *e)
-{
-    char path[PATH_MAX];
-    json_t *doc;
-    size_t len;
-    int rc;
-
-    if (file_join(path, sizeof path, folder, "model.json", e) < 0 ||
-        file_read(&c->arch, &len, path, MODEL_DOCUMENT_MAX, e) < 0 ||
-        json_parse(&doc, c->arch, len, "model", e) < 0)
-        return e->code;
-    rc = model_spec_parse(&c->spec, doc, e);
-    json_decref(doc);
-    return rc < 0 ? err_at(e, "model") : 0;
-}
-
 static int read_values(struct client_trainer *c, const char *folder, struct err *e)
 {
     char path[PATH_MAX];
@@ -229,7 +213,7 @@ static int open_model(struct client_trainer *c, const char *folder, struct err *
     const struct settings *set = c->set;
     size_t n, n_statistics;
 
-    if (read_document(c, folder, e) < 0 ||
+    if (model_spec_read(&c->spec, &c->arch, folder, e) < 0 ||
         placement_lay_out(&c->t.ranges, set->placement, &c->spec, set->server_count, e) < 0)
         return e->code;
     if (c->spec.is_reordered)

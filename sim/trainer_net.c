@@ -137,18 +137,9 @@ static const struct trainer_ops ops = {.begin = network_begin,
 
 static int load_model(struct network *w, const char *folder, struct err *e)
 {
-    char path[PATH_MAX];
-    json_t *doc;
-    size_t len;
-    int rc;
-
-    if (file_join(path, sizeof path, folder, "model.json", e) < 0 ||
-        file_read(&w->arch, &len, path, MODEL_DOCUMENT_MAX, e) < 0 ||
-        json_parse(&doc, w->arch, len, "model", e) < 0)
+    if (model_spec_read(&w->spec, &w->arch, folder, e) < 0)
         return e->code;
-    rc = model_spec_parse(&w->spec, doc, e);
-    json_decref(doc);
-    if (rc < 0 || weights_read_preprocessing(&w->preprocessing, folder, e) < 0)
+    if (weights_read_preprocessing(&w->preprocessing, folder, e) < 0)
         return err_at(e, "model");
     if (placement_lay_out(&w->t.ranges, w->set->placement, &w->spec, w->set->server_count, e) < 0)
         return e->code;

@@ -1,9 +1,11 @@
 #include "shared/job/model_spec.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/utf8.h"
 
@@ -356,6 +358,27 @@ int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e)
     }
     lay_out(m);
     return 0;
+}
+
+int model_spec_read(struct model_spec *m, char **text, const char *folder, struct err *e)
+{
+    char path[PATH_MAX], *all = NULL;
+    json_t *doc = NULL;
+    size_t len;
+    int rc;
+
+    if (file_join(path, sizeof path, folder, "model.json", e) < 0 ||
+        file_read(&all, &len, path, MODEL_DOCUMENT_MAX, e) < 0)
+        return e->code;
+    rc = json_parse(&doc, all, len, "model", e);
+    if (rc == 0 && model_spec_parse(m, doc, e) < 0)
+        rc = err_at(e, "model");
+    json_decref(doc);
+    if (rc == 0 && text)
+        *text = all;
+    else
+        free(all);
+    return rc;
 }
 
 void model_spec_clear(struct model_spec *m)

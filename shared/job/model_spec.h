@@ -110,6 +110,9 @@ int metric_kind_top(enum metric_kind kind);
 
 /* ERR_CONFIG, with the path: "/layers/2/units: missing"; ERR_NOMEM. *m is empty then. */
 int model_spec_parse(struct model_spec *m, const json_t *doc, struct err *e);
+/* Of model.json in a folder of packages. *text: the document, for the caller to free; text NULL: not wanted.
+ * Besides: as file_read. */
+int model_spec_read(struct model_spec *m, char **text, const char *folder, struct err *e);
 void model_spec_clear(struct model_spec *m);
 /* The same, allocated: a spec has 150 kB. */
 int model_spec_new(struct model_spec **out, const json_t *doc, struct err *e);
