@@ -48,7 +48,7 @@ struct client_process {
     uint32_t *rows; /* (n_rows_room), mapped: those of the present step */
     size_t n_rows_room;
     int first, last;         /* of the queue */
-    struct client_slot *now; /* for whom it computes, evaluates, or is measured; NULL: nothing is under way */
+    struct client_slot *now; /* the worker whose step or evaluation is under way; NULL: none is */
     bool has_failed;
     struct err why;
 };

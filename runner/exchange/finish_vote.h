@@ -13,8 +13,9 @@
  * may wait for what it sends in them; after step s it waits for t. A worker sends s when it receives the
  * request, and not at the end of a step: so no worker waits here for a step of another one.
  *
- * If the coordinator ends or is lost, the workers send the next one what they have sent, and t for s if they
- * know it. In a job that continues without lost workers, each worker forwards t to all others. */
+ * If the coordinator ends or is lost, each worker sends its messages once more, to the next coordinator; one
+ * that has received t already sends t instead of s. In a job that continues without lost workers, each worker
+ * forwards t to all others. */
 #ifndef PSGD_FINISH_VOTE_H
 #define PSGD_FINISH_VOTE_H
 

@@ -61,9 +61,10 @@ struct trainer_places {
     const char *read_only[2]; /* folders that it may read */
 };
 /* Between fork and exec of the program: confines this process and all that it starts, without capabilities
- * where root runs the agent. `user` > 0: it becomes that user, who gets the places' `own` and stdout and
- * stderr, and for whom folders that it may not enter lead to its places, and to nothing else. Returns 0, or
- * -1 and errno, also if this kernel has no Landlock. */
+ * where root runs the agent. `user` > 0: the process becomes that user, and `own`, stdout and stderr become
+ * the user's. A folder on the way to one of the places that the user may not enter is replaced, in the
+ * process's own mounts, by an empty one with the way to the place alone. Returns 0, or -1 and errno, also if
+ * this kernel has no Landlock. */
 int sandbox_trainer(const struct trainer_places *p, uid_t user);
 
 /* How many threads a node may have. Where it has a user of its own the kernel enforces that (RLIMIT_NPROC

@@ -25,8 +25,8 @@ static const double START_S = 600;
  * Peers of a failed node see its end when its process ends. */
 static const double GRACE_S = 60, FAILED_GRACE_S = 1;
 
-/* A turn of so many times --round-timeout is told once: the program may hang, and not each rule has peers
- * that wait for it. */
+/* When the program has had one turn for this many times --round-timeout, the job gets a warning: the program
+ * may hang, and under some rules no other node waits for it. */
 static const double LONG_TURN = 10;
 
 /* In a turn, and in each of its seconds; without a limit, a mesh that remains readable would be polled
@@ -46,7 +46,7 @@ struct training_program {
     double lr_factor; /* that it has been told */
     double lr;        /* its own of its last update */
     double turn_at;   /* clock_now when it got its present turn */
-    bool was_long;    /* a turn was, and is told */
+    bool has_warned;  /* of its present turn, which takes long */
 };
 
 /* The program's records besides its answers. */
@@ -88,9 +88,9 @@ static void tell_long_turn(struct training_program *p, double now)
     double limit_s = LONG_TURN * p->n->set.round_timeout_s;
     char text[256];
 
-    if (p->was_long || now < p->turn_at + limit_s)
+    if (p->has_warned || now < p->turn_at + limit_s)
         return;
-    p->was_long = true;
+    p->has_warned = true;
     snprintf(text, sizeof text,
              "node %d: %.64s has computed for %g s without a call, after step %" PRIu64
              ": it hangs, or takes long",
@@ -157,6 +157,7 @@ static int pass_turn(struct training_program *p, const struct trainer_record *tu
                      struct trainer_record *answer, struct err *e)
 {
     p->turn_at = clock_now();
+    p->has_warned = false;
     p->n_kept_at = 0;
     if (p->n->mesh)
         trainer_link_watch(&p->link, mesh_descriptor(p->n->mesh));

@@ -24,7 +24,7 @@
  *   STOP       none: the job has ended, and the program ends; it may come in place of any record of psgd's
  *
  * A program that opens with TRAINER_IS_FUNCTION has no loop of its own, but a function that computes a step
- * of any worker. In a simulation (ACCEPTED with TRAINER_SIMULATES) each GO names the worker for whom it is,
+ * of any worker. In a simulation (ACCEPTED with TRAINER_SIMULATES) each GO names the worker whose step it is,
  * and is answered by UPDATED, with the new params, or, by a program that opened with TRAINER_GIVES_GRADIENTS,
  * by GRADIENT, to which there is no UPDATE. The n of SHARDED is then that of the most rows of a step, and
  * psgd writes those of each GO to the file.
