@@ -18,6 +18,18 @@ static size_t longest_column(const struct partition *p)
     return most;
 }
 
+/* The program is started several times, and job_submit has counted the steps of an epoch at the first. */
+static int check_steps(const struct client_rows *r, struct err *e)
+{
+    if (!r->is_batched || r->p.n_rows >= r->n_steps)
+        return 0;
+    return err_set(
+        e, ERR_TRAINER,
+        "the %zu rows of client() give %zu steps of an epoch, and an epoch of the job has %zu: the "
+        "program is started several times, and must read the same data each time",
+        r->n_rows, r->p.n_rows, r->n_steps);
+}
+
 int client_rows_init(struct client_rows *r, const struct settings *set, const struct blocks *b,
                      bool is_batched, const struct shard_request *rows, struct err *e)
 {
@@ -31,6 +43,10 @@ int client_rows_init(struct client_rows *r, const struct settings *set, const st
                               .seed = set->seed};
     if (trainer_shard_divide(&r->p, set, n_blocks, &request, e) < 0)
         return e->code;
+    if (check_steps(r, e) < 0) {
+        client_rows_clear(r);
+        return e->code;
+    }
     r->most = is_batched ? batch : longest_column(&r->p);
     r->order = malloc(r->p.start[r->p.n_cols] * sizeof *r->order);
     r->epochs = malloc(n_blocks * sizeof *r->epochs);

@@ -27,7 +27,7 @@ struct client_rows {
 };
 
 /* is_batched: for gradients. Of `rows` only their number and labels count. ERR_TRAINER: as
- * trainer_shard_divide. */
+ * trainer_shard_divide; or they give fewer steps than an epoch of the job has. After an error *r is empty. */
 int client_rows_init(struct client_rows *r, const struct settings *set, const struct blocks *b,
                      bool is_batched, const struct shard_request *rows, struct err *e);
 void client_rows_clear(struct client_rows *r);
