@@ -89,6 +89,8 @@ static int start_python(struct trainer_about *t, struct err *e)
     memcpy(text, script, sizeof script);
     if (pipe2(fds, O_CLOEXEC) < 0)
         return err_call(e, ERR_IO, CALL_PIPE, "%s: pipe", t->python);
+    /* A process that the interpreter has left may keep the other end open: the agent does not wait for it. */
+    fcntl(fds[0], F_SETFL, O_NONBLOCK);
     how.out = fds[1];
     rc = child_start(&t->child, &how, e);
     close(fds[1]);

@@ -128,6 +128,25 @@ TEST(an_interpreter_that_does_not_answer_is_reported_with_the_reason)
     }
 }
 
+/* Without a text, and in a session of its own, so that it does not end with the interpreter. */
+TEST(a_process_that_the_interpreter_leaves_is_not_waited_for)
+{
+    struct asked a;
+    char path[128];
+    size_t n;
+    char *pid;
+
+    ask_open(&a, "cd \"${0%/*}\" && setsid sh -c 'echo $$ >left.new; mv left.new left; exec sleep 1000' &\n"
+                 "while ! [ -e \"${0%/*}/left\" ]; do :; done; exit 3");
+    trainer_about_ask(&a.about);
+    assert_non_null(strstr(answer_of(&a), "ended with status 3"));
+    snprintf(path, sizeof path, "%s/left", a.folder);
+    assert_ok(file_read(&pid, &n, path, 64, &e));
+    assert_int_equal(kill((pid_t)strtol(pid, NULL, 10), SIGKILL), 0);
+    free(pid);
+    ask_close(&a);
+}
+
 TEST(without_an_interpreter_there_is_nothing_to_ask)
 {
     struct asked a;
@@ -159,6 +178,7 @@ int main(void)
         cmocka_unit_test(versions_and_gpus_are_known_after_the_first_question_only),
         cmocka_unit_test(a_fresh_answer_is_given_again_and_an_old_one_is_asked_anew),
         cmocka_unit_test(an_interpreter_that_does_not_answer_is_reported_with_the_reason),
+        cmocka_unit_test(a_process_that_the_interpreter_leaves_is_not_waited_for),
         cmocka_unit_test(without_an_interpreter_there_is_nothing_to_ask),
         cmocka_unit_test(an_interpreter_that_hangs_is_killed_with_what_it_has_started),
     };
