@@ -815,11 +815,11 @@ int psgd_next(struct psgd *p)
     struct incoming in;
     int rc;
 
-    if (p->turn == TURN_STEP && p->is_finished && !may_leave)
+    if (require_turn(p, "psgd_next", p->is_finished ? turns | IN_STEP : turns) < 0)
+        return -1;
+    if (p->turn == TURN_STEP && !may_leave)
         return fail_with(p, "psgd_next came in a step after psgd_finish: the rule takes gradients, so call "
                             "psgd_gradient with 0 samples, and psgd_stepped");
-    if (require_turn(p, "psgd_next", may_leave ? turns | IN_STEP : turns) < 0)
-        return -1;
     if (p->turn != TURN_STOPPED) {
         rc = answer_turn(p);
         if (rc == 0 && p->socket < 0)

@@ -1101,6 +1101,22 @@ TEST(a_forked_child_cannot_use_its_parents_session)
     take(TRAINER_UPDATED);
 }
 
+static int go_on_in_child(void)
+{
+    return psgd_next(p) == -1 && strstr(psgd_error(), "forked after psgd_open") ? 0 : 1;
+}
+
+TEST(a_forked_child_of_a_finished_program_cannot_use_its_session)
+{
+    open_in_turn(TRAINER_GO, TRAINER_TAKES_GRADIENTS);
+    assert_int_equal(psgd_finish(p), 0);
+    assert_int_equal(in_child(go_on_in_child), 0);
+    put(TRAINER_UPDATE, 0, TRAINER_COMBINED);
+    assert_non_null(psgd_gradient(p, 1, 8, 0.1));
+    take(TRAINER_FINISHED);
+    take(TRAINER_GRADIENT);
+}
+
 static int open_again(void)
 {
     struct psgd *again = p;
@@ -1281,6 +1297,7 @@ int main(void)
         ON_A_SOCKET(a_program_that_closes_too_early_has_failed),
         ON_A_SOCKET(a_reason_of_psgds_may_take_several_records),
         ON_A_SOCKET(a_forked_child_cannot_use_its_parents_session),
+        ON_A_SOCKET(a_forked_child_of_a_finished_program_cannot_use_its_session),
         ON_A_SOCKET(the_socket_is_taken_once_and_not_inherited_by_programs),
         ON_A_SOCKET(an_environment_that_names_no_socket_is_refused),
         cmocka_unit_test(invalid_tensors_are_refused_alone_and_in_a_job),
