@@ -23,8 +23,8 @@
 
 enum { PROCESSES_MOST = 1024, METRICS_MOST = 1 << 20, LINE_BYTES = 256, OUTPUT_BYTES = 8192, NOBODY = -1 };
 
-/* From the start until the first step, for the program's libraries and data; for its end. */
-static const double START_S = 600, END_S = 10, GRACE_S = 2;
+/* For a process's end. */
+static const double END_S = 10, GRACE_S = 2;
 
 enum slot_state { IS_IDLE, IS_QUEUED, IS_COMPUTING, IS_COMPUTED };
 
@@ -555,7 +555,7 @@ static int processors_here(void)
 static int open_pool(struct client_pool *p, struct err *e)
 {
     const struct client_pool_config *cfg = &p->cfg;
-    double deadline = clock_now() + START_S;
+    double deadline = clock_now() + TRAINER_START_S;
     char package[PATH_MAX];
     int n = cfg->n_processes > 0 ? cfg->n_processes : processors_here();
 

@@ -18,9 +18,6 @@
 #include "shared/trainer/trainer_link.h"
 #include "shared/trainer/trainer_shard.h"
 
-/* From its start until it stands before its first step a program loads its libraries and its data. */
-static const double START_S = 600;
-
 /* In which a program may do what it does after training, and after its node has failed. Then it gets SIGTERM.
  * Peers of a failed node see its end when its process ends. */
 static const double GRACE_S = 60, FAILED_GRACE_S = 1;
@@ -344,7 +341,7 @@ static int save_program(struct node *n, void **state, size_t *size, struct err *
 static int admit_program(struct node *n, struct err *e)
 {
     struct training_program *p = n->program;
-    double deadline = clock_now() + START_S;
+    double deadline = clock_now() + TRAINER_START_S;
 
     if (check_layout(p, deadline, e) == 0 && accept_program(p, deadline, e) == 0 &&
         restore_program(p, e) == 0)
@@ -352,8 +349,8 @@ static int admit_program(struct node *n, struct err *e)
     if (e->code == ERR_TIMEOUT)
         return err_set(
             e, ERR_TRAINER,
-            "%s has not come to its first step %g s after its start: does it call psgd's open and next?",
-            n->set.trainer, START_S);
+            "%s has not come to its first step %d s after its start: does it call psgd's open and next?",
+            n->set.trainer, TRAINER_START_S);
     return explain_failure(p, e);
 }
 

@@ -215,23 +215,27 @@ static int wait_a_while(const struct trainer_link *l, double deadline, double *s
         return err_set(e, ERR_CANCELLED, "asked to stop");
     if (p[1].revents != 0 && l->cfg.other(l->cfg.owner, e) < 0)
         return e->code;
-    if (p[0].revents != 0 || now < *second)
+    if (now < *second)
         return 0;
     *second = now + WAIT_S;
     return l->cfg.waiting ? l->cfg.waiting(l->cfg.owner, e) : 0;
 }
 
+/* *second: 0 in the first call of an answer. */
 static int await_record(struct trainer_link *l, struct trainer_record *r, int *fd, double deadline,
-                        struct err *e)
+                        double *second, struct err *e)
 {
-    double second = 0;
-    int rc;
+    int rc = *second > 0 ? 1 : take_record(l, r, fd, e);
 
-    while ((rc = take_record(l, r, fd, e)) == 1) {
-        second = second > 0 ? second : clock_now() + WAIT_S;
-        if (wait_a_while(l, deadline, &second, e) < 0)
+    /* A program that sends metrics without a pause must not keep the caller from its other work: so before
+     * each record but the first there is a wait, however short. */
+    while (rc == 1) {
+        *second = *second > 0 ? *second : clock_now() + WAIT_S;
+        if (wait_a_while(l, deadline, second, e) < 0)
             return e->code;
+        rc = take_record(l, r, fd, e);
     }
+    *second = *second > 0 ? *second : clock_now() + WAIT_S;
     return rc;
 }
 
@@ -376,12 +380,13 @@ static int take_shard(struct trainer_link *l, const struct trainer_record *r, in
 static int take_answer(struct trainer_link *l, struct trainer_record *r, uint64_t wanted, bool serves,
                        double deadline, struct err *e)
 {
+    double second = 0;
     int fd, rc;
 
     for (;;) {
         char what[96];
 
-        if (await_record(l, r, &fd, deadline, e) < 0)
+        if (await_record(l, r, &fd, deadline, &second, e) < 0)
             return e->code;
         if (wanted >> r->kind & 1)
             return 0;

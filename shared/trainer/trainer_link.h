@@ -34,6 +34,9 @@
 #include "shared/trainer/trainer_shard.h"
 #include "shared/trainer/trainer_wire.h"
 
+/* Seconds from a program's start until READY: it loads its libraries and its data. */
+enum { TRAINER_START_S = 600 };
+
 /* Functions return 0 or a code; NULL: the record is refused. */
 struct trainer_link_config {
     int fd;                         /* taken; non-blocking calls are made on it, whatever its flags */

@@ -9,6 +9,7 @@
 #include "shared/base/json.h"
 #include "shared/plugin/codec_manifest.h"
 #include "shared/records/weights.h"
+#include "shared/trainer/trainer_link.h"
 #include "shared/trainer/trainer_package.h"
 #include "submit/stages/silence.h"
 #include "submit/stages/stages.h"
@@ -220,7 +221,15 @@ struct ready_wait {
     double reported_at, until; /* clock_now; `until` is extended while packages are sent */
 };
 
-static int check_node_wait(const struct shipment *x, struct ready_wait *p, struct err *e)
+/* A node of a training program is ready when the program stands before its first step; the node ends before
+ * this limit, with its own sentence. */
+static double ready_limit(const struct submission *s)
+{
+    return READY_S + (s->settings.trainer[0] ? TRAINER_START_S : 0);
+}
+
+static int check_node_wait(const struct submission *s, const struct shipment *x, struct ready_wait *p,
+                           struct err *e)
 {
     const struct job_node *n = x->node;
     char until[TEXT_AMOUNT];
@@ -229,7 +238,7 @@ static int check_node_wait(const struct shipment *x, struct ready_wait *p, struc
         return 0;
     if (clock_now() > p->until)
         return err_set(e, ERR_LOST, "node(%d): not ready within %g s of its last package (%s)", n->at.node,
-                       READY_S, n->view.message[0] ? n->view.message : job_state_name(n->view.state));
+                       ready_limit(s), n->view.message[0] ? n->view.message : job_state_name(n->view.state));
     if (clock_now() - p->reported_at > WAIT_REPORT_S) {
         p->reported_at = clock_now();
         console_info("Waiting until %s for node(%d), %s: %s%s%s%s",
@@ -246,10 +255,10 @@ static int check_waits(struct submission *s, struct shipment *x, struct ready_wa
         if (x[i].state == SHIP_DONE || x[i].state == SHIP_NEXT) /* its call belongs to no package */
             silence_follow(s, x[i].node);
         if (x[i].state != SHIP_DONE || x[i].node->silent_since > 0)
-            p->until = clock_now() + READY_S;
+            p->until = clock_now() + ready_limit(s);
     }
     for (size_t i = 0; i < s->n_nodes; i++)
-        if (check_node_wait(&x[i], p, e) < 0)
+        if (check_node_wait(s, &x[i], p, e) < 0)
             return e->code;
     submission_keep_lease(s);
     return submission_check_time(s, e);
@@ -257,7 +266,7 @@ static int check_waits(struct submission *s, struct shipment *x, struct ready_wa
 
 static int ship_packages(struct submission *s, struct shipment *x, struct err *e)
 {
-    struct ready_wait p = {.reported_at = clock_now(), .until = clock_now() + READY_S};
+    struct ready_wait p = {.reported_at = clock_now(), .until = clock_now() + ready_limit(s)};
 
     while (report_ready(s, x) < s->n_nodes && submission_count_ended(s) == 0) {
         if (step_all(s, x, e) < 0)

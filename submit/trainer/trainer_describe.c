@@ -28,7 +28,7 @@ enum { LINES_SHOWN = 15, LINE_BYTES = 640, OUTPUT_SHOWN = 8192 };
 
 /* Longest time until the program stands before its first step: importing its libraries and reading its data.
  * From one report of what is awaited to the next. Time for its end after that, or after an error. */
-static const double READY_S = 600, WAIT_REPORT_S = 15, END_S = 10, GRACE_S = 2;
+static const double WAIT_REPORT_S = 15, END_S = 10, GRACE_S = 2;
 
 /* What the program has still to do, and the calls by which it does it, in Python and in C. */
 enum stage { AWAITS_TENSORS, AWAITS_READY };
@@ -343,8 +343,8 @@ static int end_after_error(struct talk *t, struct err *e)
     int status;
 
     if (e->code == ERR_TIMEOUT && clock_now() >= t->until)
-        err_set(e, ERR_TIMEOUT, "%s has run for %g s on this machine and has not %s, which %s does",
-                name_of(t), READY_S, stages[t->stage].what, call_of(t));
+        err_set(e, ERR_TIMEOUT, "%s has run for %d s on this machine and has not %s, which %s does",
+                name_of(t), TRAINER_START_S, stages[t->stage].what, call_of(t));
     if (is_its_own && !has_ended && !t->link.has_failed)
         trainer_link_refuse(&t->link, e->text);
     trainer_link_close(&t->link);
@@ -402,7 +402,7 @@ int trainer_describe(struct trainer_description *out, const struct describe_how 
     struct talk t = {.how = how,
                      .out = out,
                      .output = -1,
-                     .until = clock_now() + READY_S,
+                     .until = clock_now() + TRAINER_START_S,
                      .report_at = clock_now() + WAIT_REPORT_S};
     int rc;
 

@@ -428,6 +428,19 @@ TEST(metrics_and_shards_are_served_before_an_answer)
     close_link();
 }
 
+TEST(metrics_do_not_keep_the_caller_from_being_interrupted)
+{
+    struct trainer_record answer;
+    struct err e = {0};
+
+    open_link();
+    flag_raise(&it.interrupted);
+    send_one((struct trainer_record){.kind = TRAINER_METRIC, .loss = 0.25, .u.of.text = "f1"});
+    send_one((struct trainer_record){.kind = TRAINER_GRADIENT, .n = 64});
+    assert_int_equal(go(&answer, &e), ERR_CANCELLED);
+    close_link();
+}
+
 static const struct trainer_record empty_tensor = {.kind = TRAINER_TENSOR, .u.of.text = "W"};
 
 TEST(malformed_records_are_refused)
@@ -690,6 +703,7 @@ int main(void)
         cmocka_unit_test(frozen_tensors_that_are_not_the_jobs_are_refused_with_the_difference),
         cmocka_unit_test(a_program_that_is_accepted_gets_the_memory_and_becomes_ready),
         cmocka_unit_test(each_turn_takes_its_answers_and_no_others),
+        cmocka_unit_test(metrics_do_not_keep_the_caller_from_being_interrupted),
         cmocka_unit_test(metrics_and_shards_are_served_before_an_answer),
         cmocka_unit_test(malformed_records_are_refused),
         cmocka_unit_test(descriptors_that_do_not_belong_there_are_refused_and_closed),
