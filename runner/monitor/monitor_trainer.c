@@ -537,8 +537,8 @@ void monitor_trainer_release(struct monitor_state *m, bool has_failed)
     t->has_failed = has_failed;
     if (t->report_at == 0)
         return;
-    /* It has ended meanwhile: the job process decides what that means. */
-    t->report_at = clock_now() + ASKED_S;
+    /* It has ended meanwhile. After a success that is no failure, and the node may take long to end. */
+    t->report_at = has_failed ? clock_now() + ASKED_S : 0;
     if (t->has_broken && !has_failed)
         report_warn(&m->report, t->why);
 }

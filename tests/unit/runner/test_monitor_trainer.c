@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runner/monitor/monitor_output.h"
+#include "runner/monitor/monitor_state.h"
 #include "runner/sandbox/sandbox.h"
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
@@ -322,6 +322,18 @@ TEST(a_program_that_fails_after_the_job_leaves_a_warning)
     assert_int_equal(count_text(t.events, "\"event\":\"end\""), 1);
     assert_non_null(strstr(t.events, "succeeded"));
     node_run_clear(&t);
+}
+
+/* The program has ended before the release, and the node has more to do than this process waits for. */
+TEST(a_program_that_has_ended_before_its_release_fails_no_node_that_succeeds)
+{
+    for (int has_failed = 0; has_failed < 2; has_failed++) {
+        struct monitor_trainer t = {.has_ended = true, .report_at = clock_now() + 3600};
+        struct monitor_state m = {.trainer = &t};
+
+        monitor_trainer_release(&m, has_failed == 1);
+        assert_int_equal(monitor_trainer_due(&m) > 0, has_failed);
+    }
 }
 
 TEST(a_flood_of_output_neither_blocks_the_program_nor_fills_the_log)
@@ -751,6 +763,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_program_is_reported_once_whether_or_not_the_node_waits_for_it),
         cmocka_unit_test(a_program_that_closes_its_socket_and_runs_is_named_and_ended),
         cmocka_unit_test(a_program_that_fails_after_the_job_leaves_a_warning),
+        cmocka_unit_test(a_program_that_has_ended_before_its_release_fails_no_node_that_succeeds),
         cmocka_unit_test(a_flood_of_output_neither_blocks_the_program_nor_fills_the_log),
         cmocka_unit_test(nothing_that_a_program_has_started_is_left_however_its_node_ends),
         cmocka_unit_test(nothing_that_a_program_has_started_is_left_when_it_ends),
