@@ -21,10 +21,21 @@
 #include "sim/client_rows.h"
 #include "sim/sim.h"
 
-enum { PROCESSES_MOST = 1024, METRICS_MOST = 1 << 20, LINE_BYTES = 256, OUTPUT_BYTES = 8192, NOBODY = -1 };
+enum {
+    PROCESSES_MOST = 1024,
+    METRICS_MOST = 1 << 20,
+    LINE_BYTES = 256,
+    OUTPUT_BYTES = 8192,
+    TURN_BYTES = 96,
+    NOBODY = -1
+};
 
 /* For a process's end. */
 static const double END_S = 10, GRACE_S = 2;
+
+/* When the program has had one turn for so long, or has started for so long, a line says so: it may hang. The
+ * next line is of a time twice as long, so that a function that takes long by its nature causes few. */
+static const double LONG_TURN_S = 15;
 
 enum slot_state { IS_IDLE, IS_QUEUED, IS_COMPUTING, IS_COMPUTED };
 
@@ -49,6 +60,8 @@ struct client_process {
     size_t n_rows_room;
     int first, last;         /* of the queue */
     struct client_slot *now; /* the worker whose step or evaluation is under way; NULL: none is */
+    enum trainer_kind turn;  /* the latest one; 0: it is still at its start */
+    double turn_at;          /* clock_now when it got that, or was started */
     bool has_failed;
     struct err why;
 };
@@ -64,6 +77,7 @@ struct client_pool {
     struct client_slot *slots;        /* (node_count), and one for measurements and evaluations */
     struct client_rows rows;
     bool has_rows;
+    double long_s; /* time of a turn after which a line says so */
 };
 
 bool client_pool_gives_gradients(const struct client_pool *p)
@@ -147,14 +161,54 @@ static int keep_failure(struct client_process *q, struct err *e)
 
 /* What the link asks for. */
 
+static void describe_turn(char out[TURN_BYTES], const struct client_process *q)
+{
+    const struct client_call *c = &q->now->call;
+    unsigned long long step = c->step;
+
+    if (q->turn == TRAINER_EVALUATE)
+        snprintf(out, TURN_BYTES, "evaluation after step %llu", step);
+    else if (c->node == TRAINER_NO_NODE)
+        snprintf(out, TURN_BYTES, "measurement of a step");
+    else
+        snprintf(out, TURN_BYTES, "step %llu of worker %d", step + 1, c->node);
+}
+
+static void tell_long_turn(const struct client_process *q)
+{
+    struct client_pool *p = q->pool;
+    const char *program = p->main.file;
+    double taken_s = clock_now() - q->turn_at;
+    char turn[TURN_BYTES], log[48];
+
+    if (taken_s < p->long_s)
+        return;
+    p->long_s = 2 * taken_s;
+    log_name(log, sizeof log, q);
+    if (!q->turn) {
+        fprintf(stderr,
+                "%s has not come to its first step in %.0f s, and has at most %.0f s more (its output is in "
+                "%s; Ctrl-C ends the simulation).\n",
+                program, taken_s, fmax(START_S - taken_s, 0), log);
+        return;
+    }
+    describe_turn(turn, q);
+    fprintf(stderr,
+            "%s: %s has computed for %.0f s, and hangs or takes long (its output is in %s; Ctrl-C ends the "
+            "simulation).\n",
+            turn, program, taken_s, log);
+}
+
 /* About once a second of a wait. A process that the program has started may still have its socket. */
 static int check_alive(void *owner, struct err *e)
 {
     struct client_process *q = owner;
     struct pollfd p = {.fd = q->child.fd, .events = POLLIN};
 
-    if (poll(&p, 1, 0) <= 0)
+    if (poll(&p, 1, 0) <= 0) {
+        tell_long_turn(q);
         return 0;
+    }
     q->link.has_ended = true;
     return err_set(e, ERR_TRAINER, "%s has ended", q->pool->main.file);
 }
@@ -290,6 +344,8 @@ static int give_turn(struct client_process *q, struct client_slot *s, enum train
         r.u.go.node = c->node;
     }
     q->now = s;
+    q->turn = kind;
+    q->turn_at = clock_now();
     s->state = IS_COMPUTING;
     return trainer_link_give(&q->link, &r, -1, e) < 0 ? keep_failure(q, e) : 0;
 }
@@ -480,6 +536,7 @@ static int start_process(struct client_process *q, struct err *e)
                                       .owner = q};
     struct trainer_command c;
 
+    q->turn_at = clock_now();
     if (open_output(q, e) < 0 ||
         trainer_command_init(&c, &p->main, p->program, p->cfg.python, p->cfg.set->arguments, e) < 0)
         return e->code;
@@ -583,6 +640,7 @@ static int open_pool(struct client_pool *p, struct err *e)
     for (int i = 0; i < n; i++)
         if (admit_process(&p->processes[i], deadline, e) < 0)
             return keep_failure(&p->processes[i], e);
+    p->long_s = LONG_TURN_S;
     return 0;
 }
 
@@ -594,6 +652,7 @@ int client_pool_open(struct client_pool **out, const struct client_pool_config *
     if (!p)
         return err_set(e, ERR_NOMEM, "no memory for the processes of a training program");
     p->cfg = *cfg;
+    p->long_s = LONG_TURN_S;
     if (open_pool(p, e) == 0) {
         *out = p;
         return 0;

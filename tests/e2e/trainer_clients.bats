@@ -199,6 +199,48 @@ fails() {
     [ "$(grep -c ',calls,2' out/records/metrics.csv)" -eq 3 ]
 }
 
+@test "while a simulation waits long for its program, a line says for what" {
+    # It goes on when the line is in the file of its first argument: its second one says when it waits.
+    cat >slow.py <<'PY'
+import os
+import sys
+import time
+
+import psgd.trainer
+
+log, wait = sys.argv[1:]
+is_described = os.path.exists(log + ".described")
+
+
+def await_line(text):
+    while text not in open(log).read():
+        time.sleep(0.2)
+
+
+def train(params, indices, round):
+    if wait == "turn" and round == 1:
+        await_line("step 2 of worker 0: slow.py has computed for ")
+    return params, 0, 1
+
+
+open(log + ".described", "w").close()
+if wait == "start" and is_described:
+    await_line("slow.py has not come to its first step in ")
+psgd.trainer.client({"W": (2,)}, train)
+PY
+    local wait
+    for wait in start turn; do
+        "$SUBMIT" simulate -q --trainer slow.py --node_count 1 --codec fedavg --epochs 2 --step-time 0.1 --eval-time 0.01 -o "$wait" \
+            -- "$PWD/$wait.log" "$wait" 2>"$wait.log" &
+    done
+    wait
+    cat ./*.log
+    for wait in start turn; do
+        jq -e '.state == "succeeded"' "$wait/run.json"
+        grep 'its output is in logs/trainer-0.log; Ctrl-C ends the simulation' "$wait.log"
+    done
+}
+
 # bats test_tags=check
 @test "the commands for many clients in docs/trainer.md run as written" {
     with_python numpy
