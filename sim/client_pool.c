@@ -189,7 +189,7 @@ static void tell_long_turn(const struct client_process *q)
         fprintf(stderr,
                 "%s has not come to its first step in %.0f s, and has at most %.0f s more (its output is in "
                 "%s; Ctrl-C ends the simulation).\n",
-                program, taken_s, fmax(START_S - taken_s, 0), log);
+                program, taken_s, fmax(TRAINER_START_S - taken_s, 0), log);
         return;
     }
     describe_turn(turn, q);
