@@ -138,29 +138,6 @@ static int explain_end(struct client_process *q, struct err *e)
                    line[0] ? ": " : "", line);
 }
 
-/* Completes the reason of a failure, and keeps it for the other workers of the process. */
-static int keep_failure(struct client_process *q, struct err *e)
-{
-    const struct client_slot *s = q->now;
-    char where[96] = "", log[48];
-
-    if (e->code == ERR_CANCELLED)
-        return e->code;
-    if (q->link.has_ended && !q->link.has_failed)
-        explain_end(q, e);
-    if (s && s->call.node >= 0)
-        snprintf(where, sizeof where, "step %llu of worker %d: ", (unsigned long long)s->call.step + 1,
-                 s->call.node);
-    log_name(log, sizeof log, q);
-    err_set(&q->why, e->code, "%s%.700s (its output is in %s)", where, e->text, log);
-    snprintf(q->why.hint, sizeof q->why.hint, "%s", e->hint);
-    q->has_failed = true;
-    *e = q->why;
-    return e->code;
-}
-
-/* What the link asks for. */
-
 static void describe_turn(char out[TURN_BYTES], const struct client_process *q)
 {
     const struct client_call *c = &q->now->call;
@@ -173,6 +150,27 @@ static void describe_turn(char out[TURN_BYTES], const struct client_process *q)
     else
         snprintf(out, TURN_BYTES, "step %llu of worker %d", step + 1, c->node);
 }
+
+/* Completes the reason of a failure, and keeps it for the other workers of the process. */
+static int keep_failure(struct client_process *q, struct err *e)
+{
+    char turn[TURN_BYTES] = "", log[48];
+
+    if (e->code == ERR_CANCELLED)
+        return e->code;
+    if (q->link.has_ended && !q->link.has_failed)
+        explain_end(q, e);
+    if (q->now)
+        describe_turn(turn, q);
+    log_name(log, sizeof log, q);
+    err_set(&q->why, e->code, "%s%s%.700s (its output is in %s)", turn, turn[0] ? ": " : "", e->text, log);
+    snprintf(q->why.hint, sizeof q->why.hint, "%s", e->hint);
+    q->has_failed = true;
+    *e = q->why;
+    return e->code;
+}
+
+/* What the link asks for. */
 
 static void tell_long_turn(const struct client_process *q)
 {

@@ -63,6 +63,8 @@ def gradient(params, indices, step):
 
 
 def evaluate(params):
+    if fault == "evaluate" and psgd.trainer.worker().steps_done == 2:
+        raise ValueError("no such test")
     return sum(e * e for e in errors(params, range(60))) / 60
 
 
@@ -147,6 +149,7 @@ fails() {
     fails raise 'node(3), TrainerFailed: step 3 of worker 3: client.py: line 26: ValueError: no such row (its output is in logs/trainer-'
     grep -q 'Traceback' out-raise/logs/trainer-*.log
     jq -e '.nodes[3].reason == "TrainerFailed"' out-raise/run.json
+    fails evaluate 'evaluation after step 2: client.py: line 58: ValueError: no such test (its output is in logs/trainer-'
     fails kill 'step 3 of worker 3: client.py was killed by signal 9'
     fails exit 'step 3 of worker 3: client.py ended with exit status 7: the disk is full'
     fails nan "node(3), NumericDivergence: step 3 of worker 3: 'W' has values that are not finite after train()"
