@@ -110,6 +110,7 @@ class TorchWorker(Worker):
         self._samples = 0  # that steps() has given since the last step
         self._new_samples = 0  # of these since the last backward()
         self._is_driven = self._is_pinned = False
+        self._has_passed = False  # alone: the last pass was whole
         self._overflows = False  # the gradient that was handed over is not finite
         self._is_behind = False  # psgd's parameters are older than the net's, ...
         self._follows = False  # ... but not the statistics, which follow the combined ones
@@ -461,6 +462,8 @@ class TorchWorker(Worker):
         if self._exchange(0.0, 0, None, None, opt):
             self._update(opt)
         self.stepped()
+        for s in self._slots:  # a loop that clears gradients after step() would add its next one to the combined one
+            s.now.grad = None
         return True
 
     def _all_steps(self, passes: Any) -> Iterator[Any]:
@@ -473,7 +476,11 @@ class TorchWorker(Worker):
     def _one_pass(self, loader: Any) -> Iterator[Any]:
         self._is_driven = True
         try:
+            if self._has_passed:  # only now: the program may have stepped its scheduler after the pass
+                self._pass_ended()
+            self._has_passed = False
             yield from super()._one_pass(loader)
+            self._has_passed = True
         finally:
             self._is_driven = False
 
@@ -517,7 +524,10 @@ class TorchWorker(Worker):
             {
                 "optimizers": [opt.state_dict() for opt in self.optimizers],
                 "scheduler": _plain(self.scheduler),
+                "counted": self._counted,
+                "test loss": self._test_loss,
                 "scaler": _plain(self.scaler),
+                "buffers": {name: b for name, b in self._own_buffers()},
                 "place": json.dumps(self._data_place()),
                 "random": json.dumps(self._randomness()),
                 "kept": self._keeper[0]() if self._keeper else b"",
@@ -536,9 +546,29 @@ class TorchWorker(Worker):
                 owner.load_state_dict(_as_in(owner, of))
         self._set_randomness(json.loads(state["random"]))
         self._place = json.loads(state["place"])
-        self._counted = getattr(self.scheduler, "last_epoch", 0)
+        self._counted, self._test_loss = state["counted"], state["test loss"]
+        self._restore_buffers(state["buffers"])
         if self._keeper:
             self._keeper[1](state["kept"])
+
+    def _own_buffers(self) -> Iterator[Tuple[str, Tensor]]:
+        """Which are not exchanged. A sparse one has no bytes in one piece: the program makes it anew."""
+        exchanged = {s.name for s in self._statistics}
+        for name, b in self.net.named_buffers():
+            if name not in exchanged and b.layout is torch.strided and not b.is_meta:
+                yield name, b
+
+    @torch.no_grad()
+    def _restore_buffers(self, values: Dict[str, Tensor]) -> None:
+        for name, b in self._own_buffers():
+            value = values.get(name)
+            if value is None:
+                continue
+            if value.shape == b.shape and not _is_expanded(b):
+                b.copy_(value)
+            else:
+                path, _, key = name.rpartition(".")
+                self.net.get_submodule(path)._buffers[key] = value.to(b.device, b.dtype)
 
     def _randomness(self) -> Dict[str, Any]:
         state = super()._randomness()
@@ -588,10 +618,15 @@ def _tensors(net: nn.Module) -> List[vector.Tensor]:
         if key not in module._non_persistent_buffers_set
     }
     for name, b in net.named_buffers():
-        # One with infinities, as a mask, has no mean.
-        if name in saved and b.dtype in FLOATS and b.numel() and bool(torch.isfinite(b).all()):
+        # One with infinities, as a mask, has no mean, and one that is expanded cannot be written.
+        is_one = name in saved and b.dtype in FLOATS and b.numel() and b.layout is torch.strided and not _is_expanded(b)
+        if is_one and bool(torch.isfinite(b).all()):
             tensors.append(vector.Tensor(name, tuple(b.shape), True))
     return tensors
+
+
+def _is_expanded(b: Tensor) -> bool:
+    return any(n > 1 and stride == 0 for n, stride in zip(b.shape, b.stride()))
 
 
 def _checksum(p: Tensor) -> int:

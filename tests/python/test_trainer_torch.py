@@ -20,6 +20,7 @@ from scripted_psgd import (
     FINISHED,
     GRADIENT,
     HAS_CHANGED,
+    IS_RESUMED,
     RESTORE,
     SAVE,
     SIMULATES,
@@ -229,6 +230,18 @@ while w.next():
             self.assertEqual(p.step(1).n, 2)
             p.stop()
         self.assertEqual(p.stdout, "a batch\n")
+
+    def test_a_gradient_is_not_added_to_that_by_which_a_worker_followed_the_others(self):
+        """In a loop that clears gradients after the step."""
+        program = LINEAR.replace("    opt.zero_grad()\n", "").replace("    opt.step()", "    opt.step()\n    opt.zero_grad(%s)")
+        for how in "", "set_to_none=False":
+            for p in self.each(program % how):
+                p.begin(TAKES_GRADIENTS, [3, 4])
+                self.assertEqual(p.step(0).grads, [1.5, 1])
+                self.assertEqual(p.step(1, [2, 2], flags=0).n, 0)
+                self.assertEqual(p.step(2, [2, 2], flags=0).n, 0)
+                self.assertEqual(p.step(3).grads, [1.5, 1])
+                p.stop()
 
     def test_a_worker_without_more_data_follows_the_others(self):
         for p in self.each(LINEAR.replace("steps([torch.tensor([[1.0], [2.0]])])", "steps(iter([torch.ones(1, 1)]))")):
@@ -732,6 +745,72 @@ for x in psgd.trainer.steps([torch.ones(1, 1)]):
             self.assertAlmostEqual(rates[2], 0.05)
             p.stop()
 
+    def test_a_plateau_has_its_evaluation_in_a_checkpoint(self):
+        made = "sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, patience=0)\n"
+        program = LINEAR.replace("wrap(net, opt)", "wrap(net, opt, sched)").replace("opt = psgd", made + "opt = psgd")
+        program = program.replace("]])])", "]])], evaluate=lambda: 1.0)")
+
+        def rates(p, steps, save_at=-1):
+            found, state = [], b""
+            for k in steps:
+                found.append(p.step(k).lr)
+                p.send(EVALUATE, step=k)
+                p.take(EVALUATED)
+                if k == save_at:
+                    state = p.answer(SAVE, b"")
+            p.stop()
+            return found, state
+
+        with Psgd(program) as p:
+            p.begin(TAKES_GRADIENTS)
+            due, state = rates(p, range(5), 1)
+        self.assertEqual(len(set(due)), 4)
+        with Psgd(program) as p:
+            p.begin(TAKES_GRADIENTS | IS_RESUMED, n_done=2)
+            p.answer(RESTORE, state)
+            self.assertEqual(rates(p, range(2, 5))[0], due[2:])
+        self.assertEqual(p.stderr, "")
+
+    def test_buffers_that_are_not_exchanged_are_in_a_checkpoint(self):
+        program = NET.replace(
+            "net = nn.Linear(1, 1)",
+            """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.out = nn.BatchNorm1d(1, affine=False, momentum=None), nn.Linear(1, 1)
+        self.register_buffer("own", torch.zeros(2), persistent=False)
+        self.register_buffer("seen", torch.zeros(0), persistent=False)
+        self.register_buffer("mask", torch.full((2,), float("-inf")))
+        self.register_buffer("wide", torch.ones(1).expand(2))
+        self.register_buffer("edges", torch.eye(2).to_sparse())
+    def forward(self, x):
+        self.own = self.own + 1
+        self.mask[0] += 1
+        self.mask[1] = len(self.seen)
+        self.seen = torch.cat([self.seen, x[:1, 0]])
+        return self.out(self.norm(x))
+net = Net()
+""",
+        )
+        shown = "    print([b.tolist() for name, b in net.named_buffers() if name != 'edges'])"
+        program += SGD + REST.replace("    opt.step()", "    opt.step()\n" + shown)
+        with Psgd(program) as p:
+            p.begin(TAKES_GRADIENTS)
+            self.assertEqual(list(p.shapes), ["out.weight", "out.bias", "norm.running_mean", "norm.running_var"])
+            p.step(0)
+            p.step(1)
+            state, params = p.answer(SAVE, b""), p.params.tolist()
+            p.step(2)
+            p.stop()
+        with Psgd(program) as q:
+            q.begin(TAKES_GRADIENTS | IS_RESUMED, params, n_done=2)
+            q.answer(RESTORE, state)
+            q.step(2)
+            q.stop()
+        self.assertEqual(q.stdout.splitlines(), p.stdout.splitlines()[2:])
+        self.assertEqual(q.stdout, "[[3.0, 3.0], [1.0, 1.0, 1.0], [-inf, 2.0], [1.0, 1.0], [1.5], [0.5], 3]\n")
+
     def test_a_resumed_program_goes_on_to_the_bit(self):
         program = (
             HEAD
@@ -746,13 +825,14 @@ opt = psgd.trainer.wrap(net, opt, sched)
 for x, y in psgd.trainer.steps(loader):
     opt.zero_grad()
     nn.functional.mse_loss(net(x), y).backward()
-    opt.step()
+    opt.step()%s
 """
         )
         cases = (
-            ("", "MultiStepLR(opt, [1, 2], gamma=0.1)"),
-            (", generator=torch.Generator().manual_seed(5)", "OneCycleLR(opt, 1.0, total_steps=99)"),
-            (", num_workers=1", "LambdaLR(opt, lambda k: 1 / (1 + k))"),
+            ("", "MultiStepLR(opt, [1, 2], gamma=0.1)", ""),
+            (", generator=torch.Generator().manual_seed(5)", "OneCycleLR(opt, 1.0, total_steps=99)", ""),
+            (", num_workers=1", "LambdaLR(opt, lambda k: 1 / (1 + k))", ""),
+            ("", "StepLR(opt, 1, gamma=0.5)", "; sched.step()"),
         )
         for case in cases:
             with Psgd(program % case, "1") as p:
@@ -931,6 +1011,20 @@ print([p.tolist() for p in net.state_dict().values()])
             self.assertEqual(
                 alone(program % ("", "x")), alone(program % (copies + "opt = psgd.trainer.wrap(net, opt)", "psgd.trainer.steps(x)"))
             )
+
+
+    def test_a_scheduler_is_stepped_once_after_each_pass_whoever_steps_it(self):
+        text = LINEAR.replace("opt = psgd", "sched = torch.optim.lr_scheduler.StepLR(opt, 1, gamma=0.5)\nopt = psgd")
+        text = text.replace("wrap(net, opt)", "wrap(net, opt, sched)").replace("for x", "for epoch in range(3):\n  for x")
+        text = text.replace("    opt.step()\n", "    print(opt.param_groups[0]['lr'])\n    opt.step()%s\n")
+        for own in "", "\n    sched.step()", "\n  sched.step()":
+            self.assertEqual(alone(text % own), "0.5\n0.25\n0.125\n", own)
+
+    def test_a_plateau_is_seen_by_the_evaluation_after_each_pass(self):
+        text = LINEAR.replace("opt = psgd", "sched = torch.optim.lr_scheduler.ReduceLROnPlateau(opt, patience=0)\nopt = psgd")
+        text = text.replace("wrap(net, opt)", "wrap(net, opt, sched)").replace("for x", "for epoch in range(3):\n  for x")
+        text = text.replace("]])])", "]])], evaluate=lambda: 1.0)") + "print(round(opt.param_groups[0]['lr'], 6))"
+        self.assertTrue(alone(text).startswith("0.05\n"))
 
 
 class Clients(unittest.TestCase):
