@@ -85,11 +85,12 @@ int monitor_explain_trainer(struct monitor *m, struct err *e);
 /* Call it before STOP is sent, and after FAILED has been received: from now on the program may end. If it
  * ends with a status other than 0, that is a warning, unless the node has failed. */
 int monitor_release_trainer(struct monitor *m, bool has_failed, struct err *e);
-/* After its socket is closed: waits until the program has ended, with all processes that it has started.
- * After grace_s they get SIGTERM, after as long again SIGKILL; at most 600 s each. Call it before a success
- * is reported, and after a failure is: the agent kills a node 5 s after its last line. A program that has not
- * ended when this process does is killed at once. No effect without a program. */
-int monitor_end_trainer(struct monitor *m, double grace_s, struct err *e);
+/* After its socket is closed: waits, for a second at most, until the program has ended, with all processes
+ * that it has started. grace_s after the first call they get SIGTERM, after as long again SIGKILL; at most
+ * 600 s each. Call it until *has_ended, before a success is reported, and after a failure is: the agent kills
+ * a node 5 s after its last line. A program that has not ended when this process does is killed at once.
+ * Without a program *has_ended is true. ERR_LOST. */
+int monitor_end_trainer(struct monitor *m, double grace_s, bool *has_ended, struct err *e);
 
 /* With is_lost: ERR_LOST, with a message that says whether the monitor has ended, or hangs. */
 int monitor_explain_loss(const struct monitor *m, struct err *e);

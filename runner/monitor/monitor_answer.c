@@ -205,9 +205,8 @@ static void do_release_trainer(struct monitor_state *m, const struct monitor_req
 static void do_end_trainer(struct monitor_state *m, const struct monitor_request *r,
                            struct monitor_reply *reply, int *fd)
 {
-    (void)reply;
     (void)fd;
-    monitor_trainer_end(m, r->seconds);
+    reply->code = monitor_trainer_end(m, r->seconds) ? 0 : EAGAIN;
 }
 
 static const struct {

@@ -225,13 +225,16 @@ int monitor_release_trainer(struct monitor *m, bool has_failed, struct err *e)
     return ask_monitor(m, &r, &reply, &fd, e);
 }
 
-int monitor_end_trainer(struct monitor *m, double grace_s, struct err *e)
+int monitor_end_trainer(struct monitor *m, double grace_s, bool *has_ended, struct err *e)
 {
     struct monitor_request r = {.ask = MONITOR_TRAINER_END, .seconds = grace_s};
     struct monitor_reply reply;
     int fd;
 
-    return ask_within(m, &r, 2 * grace_s + m->answer_s, &reply, &fd, e);
+    if (ask_monitor(m, &r, &reply, &fd, e) < 0)
+        return e->code;
+    *has_ended = reply.code == 0;
+    return 0;
 }
 
 int monitor_explain_end(struct monitor *m, struct err *e)

@@ -45,6 +45,7 @@ struct monitor_trainer {
     struct monitor_output output;
     bool has_ended;
     bool is_released; /* it may end */
+    bool is_ending;   /* it must: term_at and kill_at are set */
     bool has_failed;  /* the node has, so that the program's status is no news */
     bool has_broken;  /* it has ended with a status other than 0, or by a signal */
     bool is_late;     /* it has not ended within grace_s after the job, and got SIGTERM */
@@ -135,10 +136,11 @@ bool monitor_check_memory(struct monitor_state *m, double now);
  * the program runs. Releases the lock meanwhile. Returns psgd's end of its socket, or ERR_TRAINER, ERR_NOMEM,
  * ERR_NOSPACE. */
 int monitor_trainer_start(struct monitor_state *m, struct err *e);
-/* The job process's other requests. The first and the last wait, and release the lock meanwhile. */
+/* The job process's other requests. The first and the last wait for a second at most, and release the lock
+ * meanwhile. The last returns whether the program has ended. */
 void monitor_trainer_explain(struct monitor_state *m, char *text, size_t size);
 void monitor_trainer_release(struct monitor_state *m, bool has_failed);
-void monitor_trainer_end(struct monitor_state *m, double grace_s);
+bool monitor_trainer_end(struct monitor_state *m, double grace_s);
 /* For the first thread: what it waits for, and what it does with the result of poll(). */
 enum { TRAINER_POLLS = 1 + N_OUTPUTS };
 void monitor_trainer_poll(const struct monitor_state *m, struct pollfd p[TRAINER_POLLS]);

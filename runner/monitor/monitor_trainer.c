@@ -47,6 +47,7 @@ static const char package_path[] = "../packages/" TRAINER_PACKAGE_NAME,
  * program's end in its own order. One that waits for something else, or is in a codec's call, does not. */
 static const double UNASKED_S = 0.3, ASKED_S = 5;
 static const double EXPLAIN_S = 1; /* in which a program ends that has closed its socket */
+static const double END_S = 1;     /* between two looks of a job process that waits for the end */
 
 /* The start: in the child, between fork and exec. */
 
@@ -508,14 +509,22 @@ void monitor_trainer_kill(struct monitor_state *m)
 
 /* The job process's requests, in the second thread. */
 
+/* Waits until the program has ended, for `seconds` at most; releases the lock meanwhile. */
+static void await_end(struct monitor_state *m, double seconds)
+{
+    double until = clock_now() + seconds;
+    const struct timespec at = {.tv_sec = (time_t)until, .tv_nsec = (long)((until - floor(until)) * 1e9)};
+
+    while (!m->trainer->has_ended && pthread_cond_timedwait(&m->trainer_ended, &m->lock, &at) == 0)
+        continue;
+}
+
 void monitor_trainer_explain(struct monitor_state *m, char *text, size_t size)
 {
-    double until = clock_now() + EXPLAIN_S;
-    const struct timespec at = {.tv_sec = (time_t)until, .tv_nsec = (long)((until - floor(until)) * 1e9)};
     struct monitor_trainer *t = m->trainer;
 
-    while (t && !t->has_ended && pthread_cond_timedwait(&m->trainer_ended, &m->lock, &at) == 0)
-        continue;
+    if (t)
+        await_end(m, EXPLAIN_S);
     if (!t) {
         snprintf(text, size, "no training program runs");
     } else if (!t->has_ended) {
@@ -543,17 +552,27 @@ void monitor_trainer_release(struct monitor_state *m, bool has_failed)
         report_warn(&m->report, t->why);
 }
 
-void monitor_trainer_end(struct monitor_state *m, double grace_s)
+/* The first call counts, and a later one with less time. */
+static void set_end(struct monitor_trainer *t, double grace_s)
 {
-    struct monitor_trainer *t = m->trainer;
     double now = clock_now();
 
-    if (!t || t->has_ended)
+    if (t->is_ending && grace_s >= t->grace_s)
         return;
-    t->is_released = true;
+    t->is_released = t->is_ending = true;
     t->grace_s = grace_s;
-    t->term_at = now + grace_s;
+    if (!t->is_late)
+        t->term_at = now + grace_s;
     t->kill_at = now + 2 * grace_s;
-    while (!t->has_ended)
-        pthread_cond_wait(&m->trainer_ended, &m->lock);
+}
+
+bool monitor_trainer_end(struct monitor_state *m, double grace_s)
+{
+    struct monitor_trainer *t = m->trainer;
+
+    if (!t || t->has_ended)
+        return true;
+    set_end(t, grace_s);
+    await_end(m, END_S);
+    return t->has_ended;
 }

@@ -22,8 +22,8 @@ enum monitor_ask {
                         * training program, which is started; once. text: why it is not */
     MONITOR_TRAINER_EXPLAIN, /* -> text: why the program has ended, or that it still runs */
     MONITOR_TRAINER_RELEASE, /* the program may end now; `number`: 1 if the node has failed */
-    MONITOR_TRAINER_END, /* ends the program, and replies then: SIGTERM after `seconds`, SIGKILL after as long
-                          * again */
+    MONITOR_TRAINER_END, /* ends the program: SIGTERM after `seconds`, SIGKILL after as long again. Waits for
+                          * a second at most; EAGAIN: it still runs */
     N_MONITOR_ASKS
 };
 

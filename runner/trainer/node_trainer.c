@@ -21,6 +21,8 @@
 /* In which a program may do what it does after training, and after its node has failed. Then it gets SIGTERM.
  * Peers of a failed node see its end when its process ends. */
 static const double GRACE_S = 60, FAILED_GRACE_S = 1;
+static const double LONG_END_S = 5; /* the job gets a warning */
+static const double KILLED_S = 60;  /* SIGKILL has no effect as long as a process waits in the kernel */
 
 /* When the program has had one turn for this many times --round-timeout, the job gets a warning: the program
  * may hang, and under some rules no other node waits for it. */
@@ -506,9 +508,46 @@ static void stop_failed(struct node *n, const struct err *why)
     stop_program(n->program, TRAINER_HAS_FAILED, why->text);
 }
 
+static void warn_of_long_end(const struct node *n, double left_s)
+{
+    char text[192];
+
+    snprintf(text, sizeof text,
+             "node %d: all steps are done, and %.64s has not ended: it has %.0f s more, then it is ended",
+             n->job.node, n->set.trainer, left_s);
+    report_warn(n->report, text);
+}
+
+static void warn_of_no_end(const struct node *n)
+{
+    char text[192];
+
+    snprintf(text, sizeof text, "node %d: %.64s has not ended %g s after SIGKILL: does it wait for a device?",
+             n->job.node, n->set.trainer, KILLED_S);
+    report_warn(n->report, text);
+}
+
+/* If the job is cancelled meanwhile, this is called again, and the program gets the time of a failed one. */
 static int end_program(struct node *n, bool has_failed, struct err *e)
 {
-    return monitor_end_trainer(n->monitor, has_failed ? FAILED_GRACE_S : GRACE_S, e);
+    double grace_s = has_failed ? FAILED_GRACE_S : GRACE_S, waited_s = 0, began = clock_now();
+    bool has_ended = false, has_warned = has_failed;
+
+    while (waited_s < 2 * grace_s + KILLED_S) {
+        if (monitor_end_trainer(n->monitor, grace_s, &has_ended, e) < 0)
+            return e->code;
+        if (has_ended)
+            return 0;
+        if (!has_failed && atomic_load(&node_interrupted))
+            return err_set(e, ERR_CANCELLED, "asked to stop while %s was ending", n->set.trainer);
+        waited_s = clock_now() - began;
+        if (!has_warned && waited_s > LONG_END_S) {
+            warn_of_long_end(n, grace_s - waited_s);
+            has_warned = true;
+        }
+    }
+    warn_of_no_end(n);
+    return 0;
 }
 
 static void clear_program(struct node *n)

@@ -83,6 +83,19 @@ fails_with() {
     nothing_is_left
 }
 
+@test "a program that goes on after the job is told by a warning, and ends when the job is cancelled" {
+    start_agents 1
+    "$SUBMIT" --trainer "$FAULTY" --codec fedavg --node_count 1 --epochs 1 -o linger -- linger >said 2>&1 3>&- &
+    local submitter=$!
+    HOLDERS+=("$submitter")
+    within 60 grep -F 'node 0: all steps are done, and faulty has not ended: it has ' said
+    "$SUBMIT" cancel -q "$(only_job 0)"
+    wait $submitter || true
+    # The runner itself has ended it.
+    grep -F 'asked to stop while faulty was ending' agent0/jobs/*/run/node.log
+    nothing_is_left
+}
+
 @test "a program that prints 100 MB goes on, and the log stays small" {
     start_agents 2
     fault flood

@@ -1,7 +1,9 @@
 /* faulty -- a training program that does in step 10 what its argument names, on every node or, with a second
  * argument, on that node alone.
  *
- *     faulty crash|close|flood|fork|ignore|sleep|nan|short|garbage|sequence|descriptors [NODE] */
+ *     faulty crash|close|flood|fork|ignore|sleep|nan|short|garbage|sequence|descriptors|linger [NODE]
+ *
+ * linger: it does not end after the job. */
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -84,6 +86,14 @@ static void sleep_without_end(struct psgd *p)
         pause();
 }
 
+static bool lingers;
+
+static void linger(struct psgd *p)
+{
+    (void)p;
+    lingers = true;
+}
+
 static void lose_a_number(struct psgd *p)
 {
     psgd_params(p)[1] = NAN;
@@ -148,7 +158,8 @@ static const struct {
               {"short", send_short},
               {"garbage", send_garbage},
               {"sequence", send_out_of_sequence},
-              {"descriptors", send_descriptors}};
+              {"descriptors", send_descriptors},
+              {"linger", linger}};
 
 static void do_fault(struct psgd *p, const char *name)
 {
@@ -182,6 +193,8 @@ int main(int argc, char **argv)
             w[k] -= 0.1f * by[k];
         psgd_stepped(p);
     }
+    if (lingers)
+        sleep_without_end(p);
     if (what < 0)
         fprintf(stderr, "%s\n", psgd_error());
     return psgd_close(p), what < 0;

@@ -93,6 +93,16 @@ static void start_node(struct node_run *t, const char *text, void (*with)(struct
     node_run_give(t, job);
 }
 
+static void end_program(struct node_process *n, double grace_s)
+{
+    bool has_ended = false;
+    struct err e;
+
+    while (!has_ended)
+        if (monitor_end_trainer(&n->monitor, grace_s, &has_ended, &e) < 0)
+            give_up(&e);
+}
+
 static void end_gently(struct node_process *n, int wire)
 {
     struct err e;
@@ -100,8 +110,7 @@ static void end_gently(struct node_process *n, int wire)
     if (monitor_release_trainer(&n->monitor, false, &e) < 0)
         give_up(&e);
     close(wire);
-    if (monitor_end_trainer(&n->monitor, 60, &e) < 0)
-        give_up(&e);
+    end_program(n, 60);
 }
 
 /* The socket as /bin/sh uses it: a packet is a line, read at once, which the shell's own `read` does not. */
@@ -233,8 +242,7 @@ static void await_answer(struct node_process *n, int wire)
     if (monitor_explain_trainer(&n->monitor, &e) != ERR_TRAINER)
         give_up(&e);
     report_end(&n->report, "failed", REASON_TRAINER_FAILED, e.text);
-    if (monitor_end_trainer(&n->monitor, 0, &e) < 0)
-        give_up(&e);
+    end_program(n, 0);
 }
 
 TEST(the_end_of_a_program_is_reported_once_whether_or_not_the_node_waits_for_it)
@@ -284,9 +292,9 @@ static void release_and_wait(struct node_process *n, int wire)
 {
     struct err e;
 
-    if (monitor_release_trainer(&n->monitor, false, &e) < 0 || send(wire, "stop\n", 5, 0) != 5 ||
-        monitor_end_trainer(&n->monitor, 60, &e) < 0)
+    if (monitor_release_trainer(&n->monitor, false, &e) < 0 || send(wire, "stop\n", 5, 0) != 5)
         give_up(&e);
+    end_program(n, 60);
     report_end(&n->report, "succeeded", NULL, "done");
 }
 
@@ -382,12 +390,9 @@ static void await_numbers(size_t n)
 
 static void end_after_a_moment(struct node_process *n, int wire)
 {
-    struct err e;
-
     (void)wire;
     await_numbers(4);
-    if (monitor_end_trainer(&n->monitor, 0.1, &e) < 0)
-        give_up(&e);
+    end_program(n, 0.1);
 }
 
 static void just_exit(struct node_process *n, int wire)
@@ -463,12 +468,9 @@ TEST(nothing_that_a_program_has_started_is_left_when_it_ends)
 
 static void end_soon(struct node_process *n, int wire)
 {
-    struct err e;
-
     if (strcmp(receive_line(wire), "ready\n") != 0)
         _exit(FAILED);
-    if (monitor_end_trainer(&n->monitor, 0.1, &e) < 0)
-        give_up(&e);
+    end_program(n, 0.1);
 }
 
 TEST(a_program_that_goes_on_after_the_job_gets_sigterm_and_is_named)
@@ -522,13 +524,14 @@ static void kill_monitor(struct node_process *n, int wire)
 
 static void ask_stopped_monitor(struct node_process *n, int wire)
 {
+    bool has_ended;
     struct err e;
 
     (void)wire;
     signal_monitor(SIGSTOP);
     n->monitor.answer_s = 0.1;
     for (int i = 0; i < 2; i++) /* and no answer is taken for that of a later request */
-        if (monitor_end_trainer(&n->monitor, 0.1, &e) != ERR_LOST || !n->monitor.is_lost)
+        if (monitor_end_trainer(&n->monitor, 0.1, &has_ended, &e) != ERR_LOST || !n->monitor.is_lost)
             _exit(FAILED);
     fprintf(stderr, "%s\n", e.text);
     signal_monitor(SIGKILL);
