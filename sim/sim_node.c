@@ -252,6 +252,8 @@ static int end_evaluation(struct sim *s, struct sim_node *n, struct err *e)
 
     if (rc < 0)
         return rc;
+    if (s->records && sim_record_metrics(s->records, n, s->trainer, e) < 0)
+        return e->code;
     if (rc != TRAINER_HAS_NO_TEST) {
         if (!s->trainer->has_test && step_check_test(&n->step, loss, step_is_last(&n->step), e) < 0)
             return e->code; /* a program's, of which the worker does not know */

@@ -69,7 +69,7 @@ struct trainer { /* the common part, at the beginning of each trainer's struct *
     const char *preprocessing;     /* the record of that name; NULL: none */
     size_t *ranges;                /* of the servers: placement_lay_out() */
     const struct model_spec *spec; /* NULL: none */
-    /* (n_metrics): what a program has logged in the last step; valid until the next call. */
+    /* (n_metrics): what a program has logged in the last step or evaluation; valid until the next call. */
     const struct trainer_metric *metrics;
     size_t n_metrics;
 };

@@ -124,6 +124,7 @@ static int client_evaluate(struct trainer *t, const float *params, uint64_t step
     bool decides = c->set->target_accuracy > 0 || c->set->patience > 0;
 
     if (!c->has_evaluated || memcmp(c->evaluated, params, bytes) != 0) {
+        c->has_evaluated = false;
         if (client_pool_evaluate(c->pool, &call, &c->evaluation, e) < 0)
             return e->code;
         memcpy(c->evaluated, params, bytes);
@@ -131,6 +132,8 @@ static int client_evaluate(struct trainer *t, const float *params, uint64_t step
     }
     *loss = c->evaluation.loss;
     *accuracy = c->evaluation.accuracy;
+    t->metrics = c->evaluation.metrics;
+    t->n_metrics = c->evaluation.n_metrics;
     if (c->evaluation.n > 0)
         return 0;
     if (!decides)

@@ -65,7 +65,9 @@ def gradient(params, indices, step):
 def evaluate(params):
     if fault == "evaluate" and psgd.trainer.worker().steps_done == 2:
         raise ValueError("no such test")
-    return sum(e * e for e in errors(params, range(60))) / 60
+    found = errors(params, range(60))
+    psgd.trainer.worker().log(largest=max(abs(e) for e in found))
+    return sum(e * e for e in found) / 60
 
 
 job = {"evaluate": evaluate, "rows": 60, "labels": labels}
@@ -180,6 +182,11 @@ fails() {
     [ ! -e no ]
 }
 
+# largest OUT: node, step and value of the metrics that evaluations log.
+largest() {
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next } $at["metric"] == "largest" { print $at["node"], $at["step"], $at["value"] }' "$1/records/metrics.csv" | sort
+}
+
 @test "the same program runs alone and on agents, where it is one client" {
     write_client
     PYTHONPATH=$ROOT/python limited python3 client.py 2>alone
@@ -190,6 +197,9 @@ fails() {
     "$SUBMIT" -q --trainer client.py --codec fedavg --node_count 2 --epochs 4 -o agents
     clients simulated --node_count 2 --epochs 4
     [ "$(jq '[.nodes[].params_sha256]' agents/run.json)" = "$(jq '[.nodes[].params_sha256]' simulated/run.json)" ]
+    # What its evaluations log are rows of each worker in both.
+    [ "$(grep -c ',largest,' simulated/records/metrics.csv)" -eq 8 ]
+    cmp <(largest agents) <(largest simulated)
     cmp <(without_times agents/records/train.csv | cut -d, -f1-8 | sort) <(without_times simulated/records/train.csv | cut -d, -f1-8 | sort)
 }
 
