@@ -655,7 +655,7 @@ int client_pool_open(struct client_pool **out, const struct client_pool_config *
         *out = p;
         return 0;
     }
-    client_pool_close(p);
+    client_pool_close(p, e->text);
     return e->code;
 }
 
@@ -678,14 +678,16 @@ static void end_process(struct client_process *q, double deadline)
     unmap_rows(q);
 }
 
-void client_pool_close(struct client_pool *p)
+void client_pool_close(struct client_pool *p, const char *why_failed)
 {
+    uint32_t flags = why_failed ? TRAINER_HAS_FAILED : 0;
+    const char *why = why_failed ? why_failed : "the simulation has ended";
     double deadline = clock_now() + END_S;
 
     if (!p)
         return;
     for (int i = 0; i < p->n; i++)
-        trainer_link_stop(&p->processes[i].link, 0, "the simulation has ended");
+        trainer_link_stop(&p->processes[i].link, flags, why);
     for (int i = 0; i < p->n; i++)
         end_process(&p->processes[i], deadline);
     for (int i = 0; p->slots && i <= p->cfg.set->node_count; i++) {

@@ -49,7 +49,8 @@ struct client_answer {
 
 /* Starts the processes, and waits until all stand before their first step. */
 int client_pool_open(struct client_pool **out, const struct client_pool_config *cfg, struct err *e);
-void client_pool_close(struct client_pool *p); /* NULL is allowed */
+/* why_failed: NULL: the simulation has succeeded. p: NULL is allowed. */
+void client_pool_close(struct client_pool *p, const char *why_failed);
 
 bool client_pool_gives_gradients(const struct client_pool *p);
 

@@ -544,11 +544,31 @@ int sim_restart(struct sim *s, struct err *e)
     return open_nodes(s, e);
 }
 
+/* For the processes of a training program; "": the simulation has succeeded. */
+static void describe_failure(char *out, size_t size, const struct sim *s)
+{
+    const struct err *e = s->nodes && s->cause >= 0 ? s->nodes[s->cause].e : NULL;
+    bool has_ended = s->nodes && s->cause < 0;
+
+    for (int i = 0; has_ended && i < s->n_nodes; i++)
+        has_ended = sim_node_is_over(&s->nodes[i]);
+    if (has_ended)
+        out[0] = '\0';
+    else if (e)
+        snprintf(out, size, "%s", e->text);
+    else
+        snprintf(out, size, "the simulation has %s",
+                 flag_is_up(&sim_interrupted) ? "been stopped by a signal" : "failed");
+}
+
 void sim_close(struct sim *s)
 {
+    char why[sizeof s->why.text];
+
+    describe_failure(why, sizeof why, s);
     close_nodes(s);
     if (s->trainer)
-        s->trainer->ops->free(s->trainer);
+        s->trainer->ops->free(s->trainer, why[0] ? why : NULL);
     free(s->waking);
     free(s->model);
     free(s->layers);

@@ -55,7 +55,8 @@ struct trainer_ops {
     /* *out: the tensors of a model file, as views of `params`; if that is NULL, of a vector that the trainer
      * owns. Valid until the next call. Returns their number. */
     size_t (*tensors)(struct trainer *t, const float *params, const struct tensor_view **out);
-    void (*free)(struct trainer *t);
+    /* why_failed: NULL: the simulation has succeeded. */
+    void (*free)(struct trainer *t, const char *why_failed);
 };
 
 struct trainer { /* the common part, at the beginning of each trainer's struct */

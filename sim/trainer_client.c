@@ -180,11 +180,11 @@ static size_t client_tensors(struct trainer *t, const float *params, const struc
     return (size_t)c->spec.n_tensors;
 }
 
-static void client_free(struct trainer *t)
+static void client_free(struct trainer *t, const char *why_failed)
 {
     struct client_trainer *c = (struct client_trainer *)t;
 
-    client_pool_close(c->pool);
+    client_pool_close(c->pool, why_failed);
     model_spec_clear(&c->spec);
     free(c->t.ranges);
     free(c->arch);
@@ -265,7 +265,7 @@ int trainer_client(struct trainer **out, const struct settings *set, const struc
         return err_set(e, ERR_NOMEM, "no memory for a training program");
     c->set = set;
     if (open_model(c, folder, e) < 0 || client_pool_open(&c->pool, &cfg, e) < 0) {
-        client_free(&c->t);
+        client_free(&c->t, e->text);
         return e->code;
     }
     c->t = (struct trainer){.ops = client_pool_gives_gradients(c->pool) ? &giving : &training,

@@ -109,10 +109,11 @@ static size_t network_tensors(struct trainer *t, const float *params, const stru
     return n;
 }
 
-static void network_free(struct trainer *t)
+static void network_free(struct trainer *t, const char *why_failed)
 {
     struct network *w = (struct network *)t;
 
+    (void)why_failed;
     for (int i = 0; i < w->n_loaders; i++)
         loader_close(&w->loaders[i]);
     free(w->loaders);
@@ -192,7 +193,7 @@ int trainer_network(struct trainer **out, const struct settings *set, const stru
     blas_set_threads(set->threads, 1);
     blas_allow_onednn(set->math == MATH_AUTO);
     if (load_model(w, folder, e) < 0 || load_shards(w, folder, e) < 0 || make_room(w, e) < 0) {
-        network_free(&w->t);
+        network_free(&w->t, NULL);
         return e->code;
     }
     net_init(w->net, set->seed);

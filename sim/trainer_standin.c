@@ -94,10 +94,11 @@ static size_t standin_tensors(struct trainer *t, const float *params, const stru
     return 1;
 }
 
-static void standin_free(struct trainer *t)
+static void standin_free(struct trainer *t, const char *why_failed)
 {
     struct standin *s = (struct standin *)t;
 
+    (void)why_failed;
     free(s->target);
     free(s->noise);
     free(s);
@@ -128,7 +129,7 @@ int trainer_standin(struct trainer **out, size_t n_params, uint64_t seed, struct
     }
     if (!s || !s->target || !s->noise) {
         if (s)
-            standin_free(&s->t);
+            standin_free(&s->t, NULL);
         return err_set(e, ERR_NOMEM, "no memory for gradients of %zu numbers", n_params);
     }
     s->t = (struct trainer){.ops = &ops, .n_params = n_params, .n_trained = n_params, .has_test = true};

@@ -77,6 +77,7 @@ elif fault == "no-test":
     psgd.trainer.client({"W": (2,)}, train, rows=60)
 else:
     psgd.trainer.client({"W": (2,)}, train, rounds=4, **job)
+    print("its table is written")
 PY
 }
 
@@ -107,6 +108,7 @@ digests() { sha256sum "$@" | cut -d' ' -f1; }
     [ "$(grep -c ',calls,' out/records/metrics.csv)" -eq 150 ]
     "$SUBMIT" model inspect out/model/final.safetensors --json >model.json
     [ "$(jq -r '[.data.tensors[] | "\(.name) \(.shape)"] | join(" ")' model.json)" = "W [2]" ]
+    grep 'its table is written' out/logs/trainer-0.log
     [ -f out/logs/trainer-1.log ]
     [ ! -e out/logs/trainer-2.log ]
     [ -s out/report.html ]
@@ -148,8 +150,11 @@ fails() {
 
 @test "a function that fails ends the job with the reason, and the log has its traceback" {
     write_client
-    fails raise 'node(3), TrainerFailed: step 3 of worker 3: client.py: line 26: ValueError: no such row (its output is in logs/trainer-'
-    grep -q 'Traceback' out-raise/logs/trainer-*.log
+    fails raise 'node(3), TrainerFailed: step 3 of worker 3: client.py: line 26: ValueError: no such row (its output is in logs/trainer-1.log)' --client-processes 2
+    grep -q 'Traceback' out-raise/logs/trainer-1.log
+    # The process that did not compute worker 3 knows that the job has failed, too.
+    grep 'the job has failed: step 3 of worker 3: client.py: line 26: ValueError: no such row' out-raise/logs/trainer-0.log
+    run ! grep 'its table is written' out-raise/logs/trainer-0.log
     jq -e '.nodes[3].reason == "TrainerFailed"' out-raise/run.json
     fails evaluate 'evaluation after step 2: client.py: line 58: ValueError: no such test (its output is in logs/trainer-'
     fails kill 'step 3 of worker 3: client.py was killed by signal 9'
