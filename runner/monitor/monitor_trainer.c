@@ -468,6 +468,14 @@ static bool is_due(double *at, double now)
     return is;
 }
 
+/* A program may have moved to the group of a process that it has started. */
+static void signal_program(const struct monitor_trainer *t, int signal)
+{
+    kill(-t->child.pid, signal);
+    if (getpgid(t->child.pid) != t->child.pid)
+        kill(t->child.pid, signal);
+}
+
 bool monitor_trainer_check(struct monitor_state *m, double now)
 {
     struct monitor_trainer *t = m->trainer;
@@ -476,11 +484,11 @@ bool monitor_trainer_check(struct monitor_state *m, double now)
         return false;
     if (is_due(&t->term_at, now)) {
         t->is_late = true;
-        kill(-t->child.pid, SIGTERM);
-        kill(-t->child.pid, SIGCONT); /* a program that is stopped ends by SIGTERM only when it continues */
+        signal_program(t, SIGTERM);
+        signal_program(t, SIGCONT); /* a program that is stopped ends by SIGTERM only when it continues */
     }
     if (is_due(&t->kill_at, now))
-        kill(-t->child.pid, SIGKILL);
+        signal_program(t, SIGKILL);
     if (!is_due(&t->report_at, now))
         return false;
     monitor_report(m, REASON_TRAINER_FAILED, t->why);

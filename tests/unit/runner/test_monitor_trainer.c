@@ -95,11 +95,13 @@ static void start_node(struct node_run *t, const char *text, void (*with)(struct
 
 static void end_program(struct node_process *n, double grace_s)
 {
+    double until = clock_now() + UNIT_WAIT_S;
     bool has_ended = false;
     struct err e;
 
     while (!has_ended)
-        if (monitor_end_trainer(&n->monitor, grace_s, &has_ended, &e) < 0)
+        if (monitor_end_trainer(&n->monitor, grace_s, &has_ended, &e) < 0 ||
+            (!has_ended && clock_now() > until && err_set(&e, ERR_TIMEOUT, "the program does not end") < 0))
             give_up(&e);
 }
 
@@ -499,6 +501,57 @@ TEST(a_program_that_goes_on_after_the_job_gets_sigterm_and_is_named)
     node_run_clear(&t);
 }
 
+static void say_asked(int signal)
+{
+    (void)signal;
+    if (write(STDOUT_FILENO, "was asked to end\n", 17) == 17)
+        _exit(0);
+}
+
+/* This file as a program: it moves to the group of a process that it has started. */
+static int move_to_other_group(bool ends)
+{
+    pid_t child = fork();
+
+    while (child == 0)
+        pause();
+    if (child < 0 || setpgid(child, child) < 0 || setpgid(0, child) < 0)
+        return 1;
+    signal(SIGTERM, ends ? say_asked : SIG_IGN);
+    fprintf(stderr, "process %ld\nprocess %ld\n", (long)child, (long)getpid());
+    if (write(3, "ready\n", 6) == 6)
+        for (;;)
+            pause();
+    return 1;
+}
+
+static void end_later(struct node_process *n, int wire)
+{
+    if (strcmp(receive_line(wire), "ready\n") != 0)
+        _exit(FAILED);
+    end_program(n, 1);
+}
+
+TEST(a_program_that_has_moved_to_another_process_group_is_ended)
+{
+    char self[PATH_MAX], text[PATH_MAX + 64];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    assert_true(n > 0);
+    self[n] = '\0';
+    for (int ends = 0; ends < 2; ends++) {
+        struct node_run t;
+
+        snprintf(text, sizeof text, "#!/bin/sh\nexec '%s' %s\n", self, ends ? "ends" : "ignores");
+        start_node(&t, text, ends ? end_later : end_soon);
+        node_run_finish(&t, "node.log");
+        assert_int_equal(WEXITSTATUS(t.status), 7);
+        assert_all_are_gone(t.log, 2);
+        assert_true(!ends || strstr(t.log, "was asked to end\n"));
+        node_run_clear(&t);
+    }
+}
+
 /* The monitor is this process's only child. */
 static void signal_monitor(int signal)
 {
@@ -756,7 +809,7 @@ TEST(a_program_of_a_user_of_its_own_reads_and_writes_the_same)
     node_run_clear(&t);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_runs_in_a_folder_beside_the_nodes_with_its_arguments),
@@ -771,6 +824,7 @@ int main(void)
         cmocka_unit_test(nothing_that_a_program_has_started_is_left_however_its_node_ends),
         cmocka_unit_test(nothing_that_a_program_has_started_is_left_when_it_ends),
         cmocka_unit_test(a_program_that_goes_on_after_the_job_gets_sigterm_and_is_named),
+        cmocka_unit_test(a_program_that_has_moved_to_another_process_group_is_ended),
         cmocka_unit_test(a_monitor_that_is_stopped_ends_its_node_with_a_reason),
         cmocka_unit_test(a_program_ends_with_its_monitor),
         cmocka_unit_test(a_program_that_cannot_be_run_is_refused_with_the_reason),
@@ -781,5 +835,7 @@ int main(void)
         cmocka_unit_test(a_program_of_a_user_of_its_own_reads_and_writes_the_same),
     };
 
+    if (argc > 1)
+        return move_to_other_group(strcmp(argv[1], "ends") == 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
