@@ -58,6 +58,16 @@ class Info(NamedTuple):
     simulates: bool = False  # job_submit simulate: this process computes for all workers of the job, or some of them, in turn
 
 
+# Worker._state   who has the turn, and what is due
+# "new"           the program, before its first next()
+# "go"            the program, in a step: gradient(), or only stepped() where the rule takes no gradients
+# "gradient"      the program, after gradient(): its update, then stepped()
+# "evaluation"    the program: evaluated()
+# "psgd"          psgd: next() waits
+# "ended"         nobody: the job has ended
+# "forked"        nobody: this process was forked by the program's own
+
+
 class Worker:
     """open() makes it, one in a program. All vectors are psgd's: touch them only in your turn, from next() to stepped()."""
 
@@ -65,7 +75,6 @@ class Worker:
         self._layout = Layout(tensors)
         self._flags = flags  # of OPEN
         self._turn: Optional[wire.Record] = None  # the last GO
-        # Then: go, gradient (as go, after gradient()), psgd (it has the turn), evaluation, ended; in a process that is forked: forked.
         self._state = "new"
         os.register_at_fork(after_in_child=self._fork)
         self._batches = batches
@@ -183,7 +192,7 @@ class Worker:
         """None: the worker is alone, or the job has ended."""
         if self._link is None or self._state == "ended":
             return None
-        if self._state == "psgd":
+        if self._state == "psgd":  # it answers in the program's turn only
             raise Error(self._misplaced("shard()"))
         file = -1
         if labels is not None:
@@ -216,8 +225,8 @@ class Worker:
         link = self._link
         if link is None or self._state != "psgd":
             self._check("next()")
-            if self._state == "go" and self._finished and not self._follow():
-                self._state = "go" if link else "psgd"
+            if self._state == "go" and self._finished and not self._follow() and link is None:
+                self._state = "psgd"  # alone there are no others whom the step would have to follow
             if self._state in ("go", "gradient"):
                 rest = ", and before it, as the rule takes gradients, gradient(samples=0)" if self._finished else ""
                 raise Error(f"step {self.steps_done} has not ended: stepped() goes before next(){rest}")
@@ -296,7 +305,7 @@ class Worker:
             if self._state == "ended":
                 return self.grad
             raise Error(self._misplaced("gradient()"))
-        self._numbers = _numbers(loss, 0 if self._has_told_finished else samples, lr, accuracy)
+        self._numbers = _checked_numbers(loss, 0 if self._has_told_finished else samples, lr, accuracy)
         self._state = "gradient"
         return self._combined if self._hand_over() else self.grad
 
@@ -340,7 +349,7 @@ class Worker:
         if self._state == "go":
             if self.info.takes_gradients:
                 raise Error("the job's rule combines or changes gradients: call gradient() before the update, and stepped() after it")
-            self._numbers = _numbers(loss, 0 if self._has_told_finished else samples, lr, accuracy)
+            self._numbers = _checked_numbers(loss, 0 if self._has_told_finished else samples, lr, accuracy)
         elif self._state != "gradient":
             raise Error(self._misplaced("stepped()"))
         if not self._knows_factor:
@@ -470,15 +479,21 @@ class Worker:
 
     # A loop over data.
 
-    def _steps(self, loader: Any, evaluate: Optional[Callable[[], Any]], divide: Optional[bool]) -> Iterator[Any]:
+    def _steps(
+        self, loader: Any, evaluate: Optional[Callable[[], Any]], divide: Optional[bool], steps_per_epoch: int
+    ) -> Iterator[Any]:
         if evaluate is not None and not callable(evaluate):
-            raise Error(f"evaluate= takes a function, not {_kind_of(evaluate)}")
+            raise Error(f"evaluate= takes a function, not {kind_of(evaluate)}")
+        if steps_per_epoch < 0:
+            raise Error(f"steps_per_epoch={steps_per_epoch} is less than 0")
         self._evaluate = evaluate
         if loader is not self._whole:
             self._whole, self._part = loader, self._part_of(loader, divide)
         self._passes = passes = _Passes(self, self._part, self._passes.n_begun if self._passes else 0)
         if self._link is None:
             return self._one_pass(loader)
+        if self._state == "new" and steps_per_epoch:
+            self._batches = steps_per_epoch
         if self._state == "new" and not self._batches:
             with suppress(TypeError):  # a DataLoader of a stream has a len() that fails
                 self._batches = len(passes.loader)
@@ -690,7 +705,7 @@ class _Passes:
             generator.set_state(sys.modules["torch"].tensor(state["loader"], dtype=sys.modules["torch"].uint8))
 
 
-def _numbers(loss: float, samples: int, lr: float, accuracy: Optional[float]) -> Numbers:
+def _checked_numbers(loss: float, samples: int, lr: float, accuracy: Optional[float]) -> Numbers:
     if samples < 0:
         raise Error(f"samples={samples} is less than 0")
     return int(samples), float(loss), math.nan if accuracy is None else float(accuracy), float(lr)
@@ -705,10 +720,11 @@ def _evaluation(result: Any) -> Tuple[int, float, float]:
             return numbers
     except (TypeError, ValueError, RuntimeError):
         pass
-    raise Error(f"evaluate returned {_kind_of(result)}: return the loss, (loss, accuracy) or (loss, accuracy, samples)")
+    raise Error(f"evaluate returned {kind_of(result)}: return the loss, (loss, accuracy) or (loss, accuracy, samples)")
 
 
-def _kind_of(what: Any) -> str:
+def kind_of(what: Any) -> str:
+    """Of a value that a program's function has returned, for a sentence."""
     return repr(what)[:60] if what is None or isinstance(what, (bool, int, float, str, tuple)) else type(what).__name__
 
 
@@ -803,14 +819,18 @@ def worker() -> Worker:
     return _worker
 
 
-def steps(loader: Any, evaluate: Optional[Callable[[], Any]] = None, divide: Optional[bool] = None) -> Iterator[Any]:
+def steps(
+    loader: Any, evaluate: Optional[Callable[[], Any]] = None, divide: Optional[bool] = None, steps_per_epoch: int = 0
+) -> Iterator[Any]:
     """The batches of a loader, one or, while gradients are accumulated, several for each step, until the job ends: the loader begins
     again after its last batch. Alone it is one pass. evaluate(), which is called when an evaluation is due: the model's loss on
     data for testing, or (loss, accuracy), or (loss, accuracy, samples).
 
     divide: a torch DataLoader with a batch_size and without a sampler of its own gives each worker its part of the dataset, in the
-    batches of batches(); None: unless the program has called shard() or batches(). Another loader gives each worker what it has."""
-    return worker()._steps(loader, evaluate, divide)
+    batches of batches(); None: unless the program has called shard() or batches(). Another loader gives each worker what it has.
+
+    steps_per_epoch: of the job, where a pass over the loader has another number of steps than of batches."""
+    return worker()._steps(loader, evaluate, divide, steps_per_epoch)
 
 
 def client(

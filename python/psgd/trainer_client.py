@@ -13,7 +13,7 @@ from mmap import mmap
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import trainer_wire as wire
-from .trainer import Worker, _open, is_module
+from .trainer import Worker, _open, is_module, kind_of
 from .trainer_vector import branches_of, is_shape
 from .trainer_wire import Error
 
@@ -186,7 +186,8 @@ class _Form:
         known = "" if self.net is not None else f"{what}, "
         n = 2 if self.net is not None else 3
         if not isinstance(result, tuple) or len(result) not in (n, n + 1):
-            raise Error(f"{name}() returned {_kind(result)}, and not ({known}loss, samples) or ({known}loss, samples, accuracy)")
+            returned = f"{len(result)} values" if isinstance(result, tuple) else kind_of(result)
+            raise Error(f"{name}() returned {returned}, and not ({known}loss, samples) or ({known}loss, samples, accuracy)")
         if self.net is None:
             self._take_tensors(result[0], name, what)
         loss, samples, *accuracy = result[n - 2 :]
@@ -213,7 +214,3 @@ def _matched(known: Any, tree: Any, name: str, told: str) -> Iterator[Tuple[str,
         raise Error(f"{told} with {whole!r}, which is no tensor" if key in parts else f"{told} without {whole!r}")
     for key, branch in branches:
         yield from _matched(branch, parts[key], f"{name}.{key}" if name else str(key), told)
-
-
-def _kind(result: Any) -> str:
-    return f"{len(result)} values" if isinstance(result, tuple) else type(result).__name__

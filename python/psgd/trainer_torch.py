@@ -3,7 +3,6 @@ the order of their indices), else copies of it, on their device through one flat
 statistics."""
 from __future__ import annotations
 
-import ctypes
 import functools
 import json
 import math
@@ -23,6 +22,7 @@ from . import trainer_wire as wire
 from .trainer import Worker
 from .trainer_wire import Error, note
 
+NAMED_MAX = 8  # tensors in a line
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _copy_each = getattr(torch, "_foreach_copy_", None)  # since torch 2.1
 
@@ -106,6 +106,7 @@ class TorchWorker(Worker):
         self._n_trained = self._layout.n_trained
         self._on: Vectors
         self._noted: Set[str] = set()
+        self._without: Set[str] = set()  # parameters of which a line has said that they have no gradient
         self._loss: Optional[Tensor] = None
         self._samples = 0  # that steps() has given since the last step
         self._new_samples = 0  # of these since the last backward()
@@ -257,12 +258,13 @@ class TorchWorker(Worker):
         """`.grad` of the parameters (of an optimizer, those of the others are zero) to the vector of gradients."""
         to: List[Tensor] = []
         found: List[Tensor] = []
+        without: List[str] = []
         for s in self._slots:
             g = s.now.grad if of is None or id(s.now) in of else None
             s.has_none = g is None
             if g is None:
-                if of is None:
-                    self._note_once("None", f"{s.name!r} has no gradient: zeros are exchanged for it")
+                if of is None and s.name not in self._without:
+                    without.append(s.name)
                 s.grad.zero_()
                 continue
             if g is s.grad:
@@ -271,6 +273,9 @@ class TorchWorker(Worker):
                 raise Error(f"the gradient of {s.name!r} is sparse: psgd exchanges dense ones (sparse=False)")
             to.append(s.grad)
             found.append(g.detach() if g.requires_grad else g)
+        if without:
+            self._without.update(without)
+            note(_without_gradient(without))
         if _copy_each is not None and found:
             _copy_each(to, found)
         else:
@@ -385,7 +390,14 @@ class TorchWorker(Worker):
         closures = () if closure is None else (closure,)
         if self._state == "ended":
             return self._update(opt, *closures)
+        if self._state == "new" and self.info.is_resumed:
+            raise Error(
+                "the job is resumed, and this loop's first gradient was computed before the checkpoint's state was there: "
+                "call psgd.trainer.worker().next() before the loop"
+            )
         if self._state not in ("go", "gradient") and not self.next():
+            if self._is_driven:  # by steps(), which ends
+                return self._update(opt, *closures)
             raise SystemExit(0)  # the job has ended, and the program's own loop does not ask
         is_finite = not self._overflows and (scaler is None or self._is_finite(opt))
         loss = samples = None
@@ -634,8 +646,7 @@ def _checksum(p: Tensor) -> int:
     values = p.detach().cpu()
     values = (values if values.layout is torch.strided else values.to_dense()).contiguous()
     head = zlib.crc32(f"{values.dtype} {tuple(values.shape)}".encode())
-    n = values.numel() * values.element_size()
-    return zlib.crc32((ctypes.c_char * n).from_address(values.data_ptr()), head) if n else head
+    return zlib.crc32(trainer_torch_state.memory_of(values), head)
 
 
 def _refuse_net(net: nn.Module) -> None:
@@ -683,12 +694,21 @@ def _refuse_others(w: TorchWorker) -> None:
             )
 
 
+def _without_gradient(names: List[str]) -> str:
+    several = [*map(repr, names[:NAMED_MAX]), *([f"{len(names) - NAMED_MAX} more"] if len(names) > NAMED_MAX else [])]
+    if len(several) == 1:
+        return f"{several[0]} has no gradient: zeros are exchanged for it"
+    return f"{', '.join(several[:-1])} and {several[-1]} have no gradient: zeros are exchanged for them"
+
+
 def _samples_of(batch: Any) -> int:
-    """The first dimension of the first tensor in it, or 0."""
+    """The first dimension of the first tensor in it, or the length of a list of indices, or 0."""
     if hasattr(batch, "shape"):
         return int(batch.shape[0]) if len(batch.shape) else 0
     if isinstance(batch, dict) or hasattr(batch, "values"):
         batch = list(batch.values())
+    if isinstance(batch, list) and batch and all(isinstance(k, int) for k in batch):
+        return len(batch)
     if isinstance(batch, (list, tuple)):
         return next((n for n in map(_samples_of, batch) if n), 0)
     return 0

@@ -13,50 +13,56 @@ from .trainer_wire import Error
 
 def to_bytes(state: Any) -> bytes:
     numbers: List[bytes] = []
-    head = json.dumps(_said(state, numbers))
+    head = json.dumps(_encode(state, numbers))
     return b"\n".join([head.encode(), b"".join(numbers)])
 
 
 def of_bytes(data: bytes) -> Any:
     head, _, numbers = data.partition(b"\n")
     try:
-        return _meant(json.loads(head), bytearray(numbers), [0])
+        return _decode(json.loads(head), bytearray(numbers), [0])
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError) as e:
         raise Error(f"the state in the checkpoint is none of this program: {e}") from None
 
 
-def _said(x: Any, numbers: List[bytes]) -> Any:
+def _encode(x: Any, numbers: List[bytes]) -> Any:
     """In JSON: what it has no words for is a dict of one key."""
     if x is None or isinstance(x, (bool, int, float, str)):
         return x
     if isinstance(x, list):
-        return [_said(part, numbers) for part in x]
+        return [_encode(part, numbers) for part in x]
     if isinstance(x, tuple):
-        return {"tuple": [_said(part, numbers) for part in x]}
+        return {"tuple": [_encode(part, numbers) for part in x]}
     if isinstance(x, dict):
-        return {"dict": [[_said(key, numbers), _said(value, numbers)] for key, value in x.items()]}
+        return {"dict": [[_encode(key, numbers), _encode(value, numbers)] for key, value in x.items()]}
     if isinstance(x, bytes):
         numbers.append(x)
         return {"bytes": len(x)}
     if isinstance(x, torch.Tensor):
         t = x.detach().cpu().contiguous()
-        numbers.append(ctypes.string_at(t.data_ptr(), t.numel() * t.element_size()) if t.numel() else b"")
+        numbers.append(bytes(memory_of(t)))
         return {"tensor": [str(t.dtype).rpartition(".")[2], list(t.shape)]}
     if hasattr(x, "item") and getattr(x, "shape", None) == ():  # a number of numpy
         return x.item()
     raise Error(f"a checkpoint cannot have {type(x).__name__} in the state of an optimizer or a scheduler: {x!r:.40}")
 
 
-def _meant(x: Any, numbers: bytearray, at: List[int]) -> Any:
+def memory_of(t: torch.Tensor) -> Any:
+    """The bytes of a tensor in the processor's memory, dense in the order of its indices, for as long as it lives."""
+    n = t.numel() * t.element_size()
+    return (ctypes.c_char * n).from_address(t.data_ptr()) if n else b""  # ctypes.string_at() takes less than 2 GiB
+
+
+def _decode(x: Any, numbers: bytearray, at: List[int]) -> Any:
     if isinstance(x, list):
-        return [_meant(part, numbers, at) for part in x]
+        return [_decode(part, numbers, at) for part in x]
     if not isinstance(x, dict):
         return x
     ((kind, of),) = x.items()
     if kind == "tuple":
-        return tuple(_meant(part, numbers, at) for part in of)
+        return tuple(_decode(part, numbers, at) for part in of)
     if kind == "dict":
-        return {_meant(key, numbers, at): _meant(value, numbers, at) for key, value in of}
+        return {_decode(key, numbers, at): _decode(value, numbers, at) for key, value in of}
     if kind == "bytes":
         return bytes(_next(of, numbers, at))
     if kind != "tensor":

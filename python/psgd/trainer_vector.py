@@ -91,7 +91,7 @@ class Vector(Mapping):  # type: ignore[type-arg]
         if numpy is not None:
             self._view(place)[...] = numpy.asarray(value, "f4")
             return
-        numbers = array("f", _numbers(value))
+        numbers = array("f", _numbers_in(value))
         if len(numbers) != place.n:
             raise Error(f"{name!r} has {place.n} numbers, the value {len(numbers)}")
         self._bytes[4 * place.at : 4 * (place.at + place.n)] = memoryview(numbers).cast("B")
@@ -119,15 +119,15 @@ class Vector(Mapping):  # type: ignore[type-arg]
         if type(leaf).__module__.partition(".")[0] in ("jax", "jaxlib"):
             # A copy of jax's own: it takes an aligned array of numpy's without copying.
             return sys.modules["jax"].numpy.array(view, dtype=leaf.dtype, copy=True)
-        return view.astype(getattr(leaf, "dtype", "f4")) if hasattr(view, "astype") else array("f", _numbers(view))
+        return view.astype(getattr(leaf, "dtype", "f4")) if hasattr(view, "astype") else array("f", _numbers_in(view))
 
 
-def _numbers(value: Any) -> Iterator[float]:
+def _numbers_in(value: Any) -> Iterator[float]:
     if isinstance(value, memoryview):
         value = value.tolist()
     if hasattr(value, "__iter__"):
         for part in value:
-            yield from _numbers(part)
+            yield from _numbers_in(part)
     else:
         yield float(value)
 

@@ -97,6 +97,7 @@ psgd.trainer.client({"w": (1,)}, gradient=gradient, rows=9)
     def test_what_a_function_returns_is_checked(self):
         for result, text in (
             ("params", "train() returned Vector, and not (params, loss, samples) or (params, loss, samples, accuracy)"),
+            ("None", "train() returned None, and not (params, loss, samples) or (params, loss, samples, accuracy)"),
             ("params, 1", "train() returned 2 values, and not (params, loss, samples) or (params, loss, samples, accuracy)"),
             ("{'w': [1, 2]}, 0, 1", "train() returned params without 'b'"),
             ("{'w': [1, 2], 'b': 1, 'c': 1}, 0, 1", "train() returned params with 'c', which is no tensor"),

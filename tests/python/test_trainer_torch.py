@@ -115,7 +115,23 @@ class Steps(unittest.TestCase):
             p.step(1, [0, 0, 1, 0])
             self.assertEqual(p.params.tolist()[2:], [3 - 0.5 * (1 + 3), 3 - 0.5 * 3])
             p.stop()
-        self.assertEqual(p.stderr.count("'unused' has no gradient: zeros are exchanged for it"), 1)
+        self.assertEqual(p.stderr, "psgd: 'unused' has no gradient: zeros are exchanged for it\n")
+
+    def test_tensors_without_gradient_are_named_in_one_line(self):
+        made = "for k in range(%d):\n    net.register_parameter(f'p{k}', nn.Parameter(torch.ones(1)))\n"
+        # In the second step another one has none.
+        later = REST.replace("    opt.step()", "    if psgd.trainer.worker().steps_done:\n        net.bias.grad = None\n    opt.step()")
+        told = {
+            2: "'p0' and 'p1' have no gradient: zeros are exchanged for them",
+            11: "'p0', 'p1', 'p2', 'p3', 'p4', 'p5', 'p6', 'p7' and 3 more have no gradient: zeros are exchanged for them",
+        }
+        for n, sentence in told.items():
+            with Psgd(NET + made % n + SGD + later) as p:
+                p.begin(TAKES_GRADIENTS)
+                for k in range(3):
+                    p.step(k)
+                p.stop()
+            self.assertEqual(p.stderr, f"psgd: {sentence}\npsgd: 'bias' has no gradient: zeros are exchanged for it\n")
 
     def test_only_the_call_of_step_is_a_step_of_psgd(self):
         program = LINEAR.replace("opt.zero_grad()", "(net(x).mean() / 2).backward()").replace(
@@ -220,6 +236,45 @@ while w.next():
             p.send(EVALUATE, step=2)
             self.assertEqual(p.take(EVALUATED).n, 0)
             p.stop()
+
+    def test_a_loop_of_the_programs_own_is_resumed_before_its_first_step(self):
+        program = LINEAR.replace("for x in psgd.trainer.steps([torch.tensor([[1.0], [2.0]])]):", "w = psgd.trainer.worker()\nw.keep(lambda: b'', lambda b: print('restored'))\nwhile True:\n    x = torch.tensor([[1.0], [2.0]])\n    print('a step')")
+        with Psgd(program) as p:
+            p.take_tensors()
+            p.accept(TAKES_GRADIENTS | IS_RESUMED, [3, 4], n_done=2)
+            self.assertEqual(
+                p.take(FAILED).text,
+                "the job is resumed, and this loop's first gradient was computed before the checkpoint's state was there: "
+                "call psgd.trainer.worker().next() before the loop",
+            )
+            p.expects = 1
+        with Psgd(program) as p:
+            p.begin(TAKES_GRADIENTS, [3, 4])
+            p.step(0)
+            state = p.answer(SAVE, b"")
+            p.stop()
+        with Psgd(program.replace("while", "w.next()\nwhile")) as p:
+            p.begin(TAKES_GRADIENTS | IS_RESUMED, [3, 4], n_done=1)
+            p.answer(RESTORE, state)
+            p.step(1)
+            p.stop()
+        self.assertEqual(p.stdout, "restored\na step\n")
+
+    def test_samples_of_a_step_are_the_rows_of_its_batches(self):
+        batches = {
+            "w.batches(6, 3)": 3,
+            "[torch.ones(4, 1)]": 4,
+            "[(torch.ones(4, 1), 5)]": 4,
+            "[{'y': 5, 'x': torch.ones(4, 1)}]": 4,
+            "[7]": 1,
+        }
+        for batch, n in batches.items():
+            program = LINEAR.replace("for x", "w = psgd.trainer.worker()\nfor batch").replace("[torch.tensor([[1.0], [2.0]])]", batch)
+            with self.subTest(batch), Psgd(program.replace("net(x)", "net(torch.ones(1, 1))")) as p:
+                p.rows = lambda r: range(6)
+                p.begin(TAKES_GRADIENTS)
+                self.assertEqual(p.step(0).n, n)
+                p.stop()
 
     def test_a_worker_that_sits_out_follows_the_others(self):
         program = LINEAR.replace("    opt.zero_grad()", "    print('a batch')\n    opt.zero_grad()")
@@ -705,6 +760,20 @@ for x in psgd.trainer.steps([torch.ones(1, 1)]):
             self.assertEqual(p.params.tolist(), [0, -1, 1, -1])
             p.stop()
 
+    def test_the_program_goes_on_where_the_job_ends_before_the_last_of_several(self):
+        with Psgd(self.TWO + "print('after the loop', net[1].weight.item())") as p:
+            self.assertEqual(p.begin(TAKES_GRADIENTS, [1, 0, 2, 0]), 1)
+            p.step(0)
+            p.step(1)
+            p.step(2)
+            p.stop()
+        self.assertEqual(p.stdout[:14], "after the loop")
+
+    def test_steps_of_an_epoch_are_those_that_the_program_says(self):
+        with Psgd(self.TWO.replace("1)]):", "1)], steps_per_epoch=2):")) as p:
+            self.assertEqual(p.begin(TAKES_GRADIENTS), 2)
+            p.stop()
+
     def test_gradients_that_are_kept_are_not_lost_where_another_optimizer_has_its_step(self):
         with Psgd(self.TWO.replace("net.zero_grad()", "net.zero_grad(set_to_none=False)")) as p:
             p.begin(TAKES_GRADIENTS, [1, 0, 2, 0])
@@ -856,6 +925,10 @@ for x, y in psgd.trainer.steps(loader):
                             q.step(k)
                         self.assertEqual(due, q.params.tolist())
                         q.stop()
+
+    def test_a_tensor_of_more_than_2_gib_has_all_its_bytes(self):
+        program = HEAD + "from psgd.trainer_torch_state import memory_of\nprint(len(memory_of(torch.empty(1, dtype=torch.uint8).expand(2**31 + 8))))"
+        self.assertEqual(alone(program), f"{2**31 + 8}\n")
 
     def test_a_checkpoint_in_which_code_hides_is_not_run(self):
         evil = b"\x80\x02cos\nsystem\nX\x0e\x00\x00\x00touch hacked  \x85R."
@@ -1064,8 +1137,11 @@ def gradient(net, indices, step):
             p.stop()
 
     def test_alone_it_trains(self):
-        for name in "train", "gradient=gradient":
-            self.assertEqual(alone(NET + self.BODY + f"psgd.trainer.client(net, {name}, evaluate=lambda net: 1, rounds=2)")[-7:], "loss 1\n")
+        # The gradient is 1.5, 1, of which the evaluation's loss, weight + bias, is less by 2.5 times the rate in each round.
+        for name, rate in ("train", 0.5), ("gradient=gradient", 0.01):
+            begin = "with torch.no_grad():\n    net.weight.fill_(3), net.bias.fill_(4)\n"
+            client = f"psgd.trainer.client(net, {name}, evaluate=lambda net: net(torch.ones(1, 1)).item(), rounds=2)"
+            self.assertEqual(alone(NET + self.BODY + begin + client).split()[-1], f"{7 - 2 * 2.5 * rate:g}")
 
 
 if __name__ == "__main__":
