@@ -287,7 +287,9 @@ static int divide_rows(void *owner, const struct shard_request *request, uint32_
         return e->code;
     p->has_rows = true;
     if (p->rows.n_rows != request->n_rows)
-        return err_set(e, ERR_TRAINER, "client() has %zu rows in one process and %zu in another",
+        return err_set(e, ERR_TRAINER,
+                       "client() has %zu rows in one process and %zu in another: the program is started "
+                       "several times, and must read the same data each time",
                        p->rows.n_rows, request->n_rows);
     *n = p->rows.most;
     *index = calloc(*n, sizeof **index);
@@ -307,18 +309,13 @@ static int await_answer(struct client_process *q, enum trainer_kind turn, struct
     if (trainer_link_take(&q->link, turn, &a, INFINITY, e) < 0)
         return keep_failure(q, e);
     if (a.kind != wanted) {
-        err_set(e, ERR_TRAINER, "%s has sent another record than a function of this job does",
-                q->pool->main.file);
-        return keep_failure(q, e);
-    }
-    if (isfinite(a.accuracy) && (a.accuracy < 0 || a.accuracy > 1)) { /* as in runner/trainer/ */
-        err_set(e, ERR_TRAINER, "%s has given the accuracy %g: it is a share of the samples, 0 to 1",
-                q->pool->main.file, a.accuracy);
+        err_set(e, ERR_TRAINER, "%s has sent the record %s where %s is due", q->pool->main.file,
+                trainer_link_kind_name(a.kind), trainer_link_kind_name(wanted));
         return keep_failure(q, e);
     }
     s->answer.n = (size_t)a.n;
     s->answer.loss = a.loss;
-    s->answer.accuracy = isfinite(a.accuracy) ? a.accuracy : NAN;
+    s->answer.accuracy = a.accuracy;
     s->answer.lr = a.lr;
     return 0;
 }

@@ -9,15 +9,6 @@ static void order_block(struct client_rows *r, size_t block, uint64_t epoch)
     r->epochs[block] = epoch;
 }
 
-static size_t longest_column(const struct partition *p)
-{
-    size_t most = 0;
-
-    for (size_t c = 0; c < p->n_cols; c++)
-        most = p->start[c + 1] - p->start[c] > most ? p->start[c + 1] - p->start[c] : most;
-    return most;
-}
-
 /* The program is started several times, and job_submit has counted the steps of an epoch at the first. */
 static int check_steps(const struct client_rows *r, struct err *e)
 {
@@ -47,7 +38,7 @@ int client_rows_init(struct client_rows *r, const struct settings *set, const st
         client_rows_clear(r);
         return e->code;
     }
-    r->most = is_batched ? batch : longest_column(&r->p);
+    r->most = is_batched ? batch : partition_longest(&r->p, 0, r->p.n_cols);
     r->order = malloc(r->p.start[r->p.n_cols] * sizeof *r->order);
     r->epochs = malloc(n_blocks * sizeof *r->epochs);
     if (!r->order || !r->epochs) {

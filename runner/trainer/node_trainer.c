@@ -32,6 +32,8 @@ static const double LONG_TURN = 10;
  * without end. */
 enum { KEPT_AT_MAX = 1000 };
 
+static const off_t STATE_MAX = (off_t)64 << 30; /* bytes; 16 for each value of the largest model */
+
 struct training_program {
     struct node *n;
     struct trainer_link link;
@@ -298,7 +300,7 @@ static int restore_program(struct training_program *p, struct err *e)
 }
 
 /* The program may still write to the file, so it is not mapped. */
-static int read_state(void **state, size_t *size, int fd, struct err *e)
+static int read_state(void **state, size_t *size, int fd, const char *program, struct err *e)
 {
     static const char what[] = "the training program's state";
     struct stat st;
@@ -311,6 +313,9 @@ static int read_state(void **state, size_t *size, int fd, struct err *e)
         return err_errno(e, ERR_IO, "%s", what);
     if (st.st_size == 0)
         return 0;
+    if (st.st_size > STATE_MAX)
+        return err_set(e, ERR_TRAINER, "%s has given %lld bytes for a checkpoint, of which %lld is the most",
+                       program, (long long)st.st_size, (long long)STATE_MAX);
     *state = malloc((size_t)st.st_size);
     if (!*state)
         return err_set(e, ERR_NOMEM, "no memory for %lld bytes of %s", (long long)st.st_size, what);
@@ -335,7 +340,7 @@ static int save_program(struct node *n, void **state, size_t *size, struct err *
     if (fd < 0)
         return fd;
     rc = give_state(n->program, TRAINER_SAVE, fd, e) < 0 ? explain_failure(n->program, e)
-                                                         : read_state(state, size, fd, e);
+                                                         : read_state(state, size, fd, n->set.trainer, e);
     close(fd);
     return rc;
 }
@@ -389,15 +394,6 @@ static uint32_t moved_flag(struct training_program *p)
     return has_moved ? TRAINER_HAS_CHANGED : 0;
 }
 
-/* One in percent, say, would be compared with --target-accuracy. */
-static int check_accuracy(const struct node *n, double accuracy, struct err *e)
-{
-    if (!isfinite(accuracy) || (accuracy >= 0 && accuracy <= 1))
-        return 0;
-    return err_set(e, ERR_TRAINER, "%s has given the accuracy %g: it is a share of the samples, 0 to 1",
-                   n->set.trainer, accuracy);
-}
-
 static int compute_step(void *owner, const struct worker_request *request, struct err *e)
 {
     struct training_program *p = owner;
@@ -411,8 +407,6 @@ static int compute_step(void *owner, const struct worker_request *request, struc
 
     if (node_catch_up(n, e) < 0 || take_lr_factor(p, request, e) < 0 ||
         give_turn(p, TRAINER_GO, part | stores | moved_flag(p), &a, e) < 0)
-        return e->code;
-    if (check_accuracy(n, a.accuracy, e) < 0)
         return e->code;
     p->has_updated = a.kind == TRAINER_UPDATED;
     p->lr = a.lr;
@@ -465,10 +459,10 @@ static int evaluate_program(void *owner, double *loss, double *accuracy, struct 
     rc = give_turn(p, TRAINER_EVALUATE, moved_flag(p), &a, e);
     node_swap_model(n);
     p->has_moved = n->model;
-    if (rc < 0 || check_accuracy(n, a.accuracy, e) < 0)
+    if (rc < 0)
         return e->code;
     *loss = a.loss;
-    *accuracy = isfinite(a.accuracy) ? a.accuracy : NAN;
+    *accuracy = a.accuracy;
     if (a.n > 0)
         return step_check_test(&n->step, a.loss, step_is_last(&n->step), e);
     if (!decides)

@@ -636,6 +636,15 @@ int partition_init(struct partition *p, const struct partition_set *set, const s
     return 0;
 }
 
+size_t partition_longest(const struct partition *p, size_t first, size_t n_cols)
+{
+    size_t n = 0;
+
+    for (size_t c = first; c < first + n_cols; c++)
+        n = p->start[c + 1] - p->start[c] > n ? p->start[c + 1] - p->start[c] : n;
+    return n;
+}
+
 void partition_clear(struct partition *p)
 {
     free(p->sample);

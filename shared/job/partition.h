@@ -82,6 +82,9 @@ int partition_init(struct partition *p, const struct partition_set *set, const s
                    size_t n_blocks, size_t batch, uint64_t seed, struct err *e);
 void partition_clear(struct partition *p);
 
+/* Samples of the longest of the columns first .. first + n_cols - 1. */
+size_t partition_longest(const struct partition *p, size_t first, size_t n_cols);
+
 /* order[t]: which of the n samples of column `col` step t of the epoch uses; those after the last step are
  * not used in this epoch. */
 void partition_order(uint32_t *order, size_t n, uint64_t seed, uint64_t epoch, uint64_t col);

@@ -377,6 +377,19 @@ static int take_shard(struct trainer_link *l, const struct trainer_record *r, in
 
 /* A record of one of the kinds in the set `wanted`, which carry no descriptor. Shards, metrics and the end of
  * all data, where `serves`, are taken on the way. */
+/* One in percent, say, would be compared with --target-accuracy. */
+static int check_accuracy(const struct trainer_link *l, struct trainer_record *r, struct err *e)
+{
+    if (!(1u << r->kind & (1u << TRAINER_GRADIENT | 1u << TRAINER_UPDATED | 1u << TRAINER_EVALUATED)))
+        return 0;
+    if (!isfinite(r->accuracy))
+        r->accuracy = NAN;
+    else if (r->accuracy < 0 || r->accuracy > 1)
+        return err_set(e, ERR_TRAINER, "%s has given the accuracy %g: it is a share of the samples, 0 to 1",
+                       l->cfg.program, r->accuracy);
+    return 0;
+}
+
 static int take_answer(struct trainer_link *l, struct trainer_record *r, uint64_t wanted, bool serves,
                        double deadline, struct err *e)
 {
@@ -389,7 +402,7 @@ static int take_answer(struct trainer_link *l, struct trainer_record *r, uint64_
         if (await_record(l, r, &fd, deadline, &second, e) < 0)
             return e->code;
         if (wanted >> r->kind & 1)
-            return 0;
+            return check_accuracy(l, r, e);
         rc = 1;
         if (serves && r->kind == TRAINER_METRIC)
             rc = take_metric(l, r, e);
@@ -653,6 +666,11 @@ int trainer_link_turn(struct trainer_link *l, const struct trainer_record *turn,
     if (trainer_link_give(l, turn, fd, e) < 0)
         return e->code;
     return trainer_link_take(l, turn->kind, answer, deadline, e);
+}
+
+const char *trainer_link_kind_name(uint32_t kind)
+{
+    return kinds[kind].name;
 }
 
 void trainer_link_stop(struct trainer_link *l, uint32_t flags, const char *why)

@@ -106,6 +106,9 @@ int trainer_link_give(struct trainer_link *l, const struct trainer_record *turn,
 int trainer_link_take(struct trainer_link *l, enum trainer_kind turn, struct trainer_record *answer,
                       double deadline, struct err *e);
 
+/* "GRADIENT"; `kind`: of a program's record. */
+const char *trainer_link_kind_name(uint32_t kind);
+
 /* flags: TRAINER_HAS_FAILED, _DESCRIBES. Nothing is sent to a program that has ended, or does not read. */
 void trainer_link_stop(struct trainer_link *l, uint32_t flags, const char *why);
 

@@ -17,16 +17,6 @@ static int take_labels(struct partition_set *rows, const int32_t *labels, struct
     return 0;
 }
 
-/* Samples of the longest of the columns first .. first + n_cols - 1. */
-static size_t n_longest(const struct partition *p, size_t first, size_t n_cols)
-{
-    size_t n = 0;
-
-    for (size_t c = first; c < first + n_cols; c++)
-        n = p->start[c + 1] - p->start[c] > n ? p->start[c + 1] - p->start[c] : n;
-    return n;
-}
-
 /* The rows of the columns first .. first + n_cols - 1, in steps of one row of each; at most `n_steps`. */
 static int take_columns(uint32_t **index, size_t *n, const struct partition *p, size_t first, size_t n_cols,
                         size_t n_steps, uint64_t seed, uint64_t epoch, struct err *e)
@@ -35,7 +25,7 @@ static int take_columns(uint32_t **index, size_t *n, const struct partition *p, 
 
     *n = n_steps * n_cols;
     *index = malloc((*n + 1) * sizeof **index);
-    order = malloc((n_longest(p, first, n_cols) + 1) * sizeof *order);
+    order = malloc((partition_longest(p, first, n_cols) + 1) * sizeof *order);
     if (!*index || !order) {
         free(*index);
         free(order);
@@ -44,7 +34,7 @@ static int take_columns(uint32_t **index, size_t *n, const struct partition *p, 
     for (size_t c = 0; c < n_cols; c++) {
         const uint32_t *rows = p->sample + p->start[first + c];
 
-        partition_order(order, n_longest(p, first + c, 1), seed, epoch, first + c);
+        partition_order(order, partition_longest(p, first + c, 1), seed, epoch, first + c);
         for (size_t step = 0; step < n_steps; step++)
             (*index)[step * n_cols + c] = rows[order[step]];
     }
@@ -101,7 +91,7 @@ int trainer_shard_make(uint32_t **index, size_t *n, const struct settings *set, 
 
     if (trainer_shard_divide(&p, set, (size_t)set->node_count, q, e) < 0)
         return e->code;
-    rc = take_columns(index, n, &p, first, n_cols, q->batch > 0 ? p.n_rows : n_longest(&p, first, 1),
+    rc = take_columns(index, n, &p, first, n_cols, q->batch > 0 ? p.n_rows : partition_longest(&p, first, 1),
                       set->seed, q->epoch, e);
     partition_clear(&p);
     return rc;

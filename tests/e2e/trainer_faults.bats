@@ -54,6 +54,29 @@ fails_with() {
     serves_the_next_job
 }
 
+@test "a program whose state is larger than any checkpoint fails its node with the reason" {
+    start_agents 1
+    cat >train.py <<'PY'
+import os
+
+import psgd.trainer
+
+
+def save():
+    (file,) = (int(fd) for fd in os.listdir("/proc/self/fd") if "trainer-state" in os.path.realpath(f"/proc/self/fd/{fd}"))
+    os.truncate(file, 65 << 30)  # sparse
+    return b""
+
+
+w = psgd.trainer.open({"w": (2,)}, batches=3)
+w.keep(save, print)
+while w.next():
+    w.stepped(loss=1.0, samples=1, lr=0.1)
+PY
+    run -1 "$SUBMIT" --trainer train.py --codec fedavg --epochs 2 --checkpoint-every 1 -o out
+    [ "$(reason out 0)" = "TrainerFailed: train.py has given 69793218560 bytes for a checkpoint, of which 68719476736 is the most" ]
+}
+
 @test "a program whose parameters are not finite fails its node with the reason" {
     start_agents 2
     fault nan 1
