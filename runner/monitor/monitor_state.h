@@ -141,7 +141,8 @@ int monitor_trainer_start(struct monitor_state *m, struct err *e);
 void monitor_trainer_explain(struct monitor_state *m, char *text, size_t size);
 void monitor_trainer_release(struct monitor_state *m, bool has_failed);
 bool monitor_trainer_end(struct monitor_state *m, double grace_s);
-/* For the first thread: what it waits for, and what it does with the result of poll(). */
+/* For the first thread: what it waits for, and what it does with the result of poll(); _follow releases the
+ * lock where the program has ended. */
 enum { TRAINER_POLLS = 1 + N_OUTPUTS };
 void monitor_trainer_poll(const struct monitor_state *m, struct pollfd p[TRAINER_POLLS]);
 void monitor_trainer_follow(struct monitor_state *m, const struct pollfd p[TRAINER_POLLS], double now);

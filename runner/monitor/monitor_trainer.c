@@ -415,9 +415,14 @@ static void clean_up(struct monitor_trainer *t)
     monitor_output_close(&t->output);
     t->has_ended = true;
     t->term_at = t->kill_at = 0;
+}
+
+static void remove_temporary_files(void)
+{
     file_remove_tree(temporary_path, &(struct err){0});
 }
 
+/* Releases the lock meanwhile. */
 static void take_end(struct monitor_state *m, double now)
 {
     struct monitor_trainer *t = m->trainer;
@@ -437,6 +442,9 @@ static void take_end(struct monitor_state *m, double now)
     else if (t->has_broken && !t->has_failed)
         report_warn(&m->report, t->why);
     pthread_cond_broadcast(&m->trainer_ended);
+    pthread_mutex_unlock(&m->lock); /* it may have written many files */
+    remove_temporary_files();
+    pthread_mutex_lock(&m->lock);
 }
 
 void monitor_trainer_poll(const struct monitor_state *m, struct pollfd p[TRAINER_POLLS])
@@ -511,8 +519,10 @@ void monitor_trainer_kill(struct monitor_state *m)
 {
     struct monitor_trainer *t = m->trainer;
 
-    if (t && !t->has_ended)
-        clean_up(t);
+    if (!t || t->has_ended)
+        return;
+    clean_up(t);
+    remove_temporary_files();
 }
 
 /* The job process's requests, in the second thread. */
