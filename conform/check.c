@@ -11,18 +11,18 @@ static const struct job_shape {
 } shapes[] = {{2, 0, 1}, {3, 0, 1}, {CHECK_WORKERS, 0, 1}, {3, 1, 1}, {4, 2, 1}, {4, 0, 2}, {3, 1, 2}};
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
-/* The trainer of the running simulation. */
+/* The workload of the running simulation. */
 static struct {
-    const struct trainer_ops *real;
-    struct trainer_ops ops;
+    const struct workload_ops *real;
+    struct workload_ops ops;
     check_gradient *receive;
     void *owner;
 } tap;
 
-static int tapped_gradient(struct trainer *t, const struct trainer_batch *b, const float *params,
+static int tapped_gradient(struct workload *load, const struct workload_batch *b, const float *params,
                            float *grads, struct net_score *score, struct err *e)
 {
-    int rc = tap.real->gradient(t, b, params, grads, score, e);
+    int rc = tap.real->gradient(load, b, params, grads, score, e);
 
     if (tap.receive)
         tap.receive(tap.owner, b, params, grads);
@@ -31,11 +31,11 @@ static int tapped_gradient(struct trainer *t, const struct trainer_batch *b, con
 
 void check_receives_gradients(struct conform_check *k, check_gradient *receive, void *owner)
 {
-    if (k->sim.trainer->ops != &tap.ops) {
-        tap.real = k->sim.trainer->ops;
+    if (k->sim.workload->ops != &tap.ops) {
+        tap.real = k->sim.workload->ops;
         tap.ops = *tap.real;
         tap.ops.gradient = tapped_gradient;
-        k->sim.trainer->ops = &tap.ops;
+        k->sim.workload->ops = &tap.ops;
     }
     tap.receive = receive;
     tap.owner = owner;

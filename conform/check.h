@@ -57,7 +57,7 @@ int check_run(struct conform_check *k, uint64_t timing, struct err *e);
  * its error. */
 int check_ended(const struct conform_check *k, struct err *e);
 /* Called with each gradient before the codec gets it; NULL: none. */
-typedef void check_gradient(void *owner, const struct trainer_batch *b, const float *params,
+typedef void check_gradient(void *owner, const struct workload_batch *b, const float *params,
                             const float *grads);
 void check_receives_gradients(struct conform_check *k, check_gradient *receive, void *owner);
 

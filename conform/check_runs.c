@@ -145,7 +145,7 @@ struct course { /* of a job: gradients given to the codec, and its results */
     float params[CHECK_WORKERS][CHECK_STEPS + 1][CHECK_PARAMS]; /* before each step, and at the end */
 };
 
-static void record_step(void *owner, const struct trainer_batch *b, const float *params, const float *grads)
+static void record_step(void *owner, const struct workload_batch *b, const float *params, const float *grads)
 {
     struct course *course = owner;
 
@@ -301,9 +301,9 @@ static int solve(struct conform_check *k, struct err *e)
     if (check_run(k, 1, e) < 0 || check_ended(k, e) < 0)
         return e->code;
     memset(k->sim.nodes[0].grads, 0, CHECK_PARAMS * sizeof(float));
-    k->sim.trainer->ops->evaluate(k->sim.trainer, k->sim.nodes[0].grads, 0, &first, &none, e);
+    k->sim.workload->ops->evaluate(k->sim.workload, k->sim.nodes[0].grads, 0, &first, &none, e);
     for (int i = 0; i < k->set.node_count; i++) {
-        k->sim.trainer->ops->evaluate(k->sim.trainer, k->sim.nodes[i].params, 0, &loss, &none, e);
+        k->sim.workload->ops->evaluate(k->sim.workload, k->sim.nodes[i].params, 0, &loss, &none, e);
         if (!(loss < first / 5))
             return err_set(e, ERR_CODEC,
                            "worker %d: after %d steps the loss is %.4g, and was %.4g at the beginning", i,
@@ -425,7 +425,7 @@ static void save_node(struct saved_job *s, const struct sim_node *n)
 
 /* Called before a node passes the gradient of this step to its codec, so the last step is done. At the
  * first such call all servers have answered, and no node has sent a message of this step. */
-static void save_params(void *owner, const struct trainer_batch *b, const float *params, const float *grads)
+static void save_params(void *owner, const struct workload_batch *b, const float *params, const float *grads)
 {
     struct saved_job *s = owner;
     const struct sim *sim = &s->check->sim;

@@ -225,7 +225,7 @@ static int keep_metric(void *owner, const char *name, double value, struct err *
                        METRICS_MOST);
     if (a->n_metrics == s->n_metrics_room) {
         size_t room = s->n_metrics_room > 0 ? 2 * s->n_metrics_room : 8;
-        struct trainer_metric *more = realloc(a->metrics, room * sizeof *more);
+        struct workload_metric *more = realloc(a->metrics, room * sizeof *more);
 
         if (!more)
             return err_set(e, ERR_NOMEM, "no memory for %zu metrics", room);

@@ -20,7 +20,7 @@
 #include "shared/job/blocks.h"
 #include "shared/job/model_spec.h"
 #include "shared/job/settings.h"
-#include "sim/trainer.h"
+#include "sim/workload.h"
 
 struct client_pool;
 
@@ -43,7 +43,7 @@ struct client_call {
 struct client_answer {
     size_t n; /* samples; of an evaluation 0: the program has none */
     double loss, accuracy, lr;
-    struct trainer_metric *metrics; /* (n_metrics), valid until the next call for this worker */
+    struct workload_metric *metrics; /* (n_metrics), valid until the next call for this worker */
     size_t n_metrics;
 };
 

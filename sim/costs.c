@@ -76,8 +76,8 @@ static struct sim_steps range_of(double *seconds, int n)
 /* Runs node 0's i-th step. */
 static double do_step(const struct sim *s, const struct sharer *o, int i)
 {
-    struct trainer *t = s->trainer;
-    struct trainer_batch batch = {.block = 0, .step = (uint64_t)i % (uint64_t)s->set.steps_per_epoch};
+    struct workload *load = s->workload;
+    struct workload_batch batch = {.block = 0, .step = (uint64_t)i % (uint64_t)s->set.steps_per_epoch};
     struct net_score score = {0};
     struct err ignored;
     double begun, norm = 0;
@@ -87,23 +87,23 @@ static double do_step(const struct sim *s, const struct sharer *o, int i)
         batch.block++;
     for (int k = 0; k < s->blocks.n_blocks; k++)
         n_own += blocks_holds(&s->blocks, k, 0);
-    t->spent_s = 0;
-    t->ops->gradient(t, &batch, o->params, o->grads, &score, &ignored);
+    load->spent_s = 0;
+    load->ops->gradient(load, &batch, o->params, o->grads, &score, &ignored);
     begun = clock_now();
     if (step_needs_norm(&s->set))
-        norm = gradient_norm(o->grads, t->n_trained);
+        norm = gradient_norm(o->grads, load->n_trained);
     optimizer_step(o->optimizer, o->params, o->grads, (float)s->set.learn_rate,
                    gradient_clip(norm, s->set.clip_norm));
-    return n_own * t->spent_s + clock_now() - begun;
+    return n_own * load->spent_s + clock_now() - begun;
 }
 
 /* Most rules and collectives add two vectors: the node's own and a received one. */
-static double do_codec(const struct trainer *t, const struct sharer *o, const float *received)
+static double do_codec(const struct workload *load, const struct sharer *o, const float *received)
 {
     const float *const in[] = {o->grads, received};
     double begun = clock_now();
 
-    vector_sum(o->sum, in, 2, t->n_params, 0.5f);
+    vector_sum(o->sum, in, 2, load->n_params, 0.5f);
     return clock_now() - begun;
 }
 
@@ -111,16 +111,16 @@ static double do_codec(const struct trainer *t, const struct sharer *o, const fl
  * else. The weights change between the measurements, because equal weights are not evaluated again. */
 static double measure_evaluation(const struct sim *s, const struct sharer *o)
 {
-    struct trainer *t = s->trainer;
+    struct workload *load = s->workload;
     double seconds[EVALUATIONS], sum = 0, loss, accuracy;
     struct err ignored;
     int n = 0;
 
     while (n == 0 || (n < EVALUATIONS && sum < MEASURED_S)) {
         do_step(s, o, n);
-        t->spent_s = 0;
-        t->ops->evaluate(t, o->params, 0, &loss, &accuracy, &ignored);
-        sum += seconds[n++] = t->spent_s;
+        load->spent_s = 0;
+        load->ops->evaluate(load, o->params, 0, &loss, &accuracy, &ignored);
+        sum += seconds[n++] = load->spent_s;
     }
     return middle_of(seconds, n);
 }
@@ -155,8 +155,8 @@ static int exchange_short(struct bench *b, const struct sharer *o, size_t len, d
 /* Measures a step, and the processing of its gradient. */
 static int measure_round(const struct sim *s, struct bench *b, struct err *e)
 {
-    const struct trainer *t = s->trainer;
-    size_t len = t->n_params * sizeof(float);
+    const struct workload *load = s->workload;
+    size_t len = load->n_params * sizeof(float);
     int i = b->n++;
     const struct sharer *o = &b->sharers[i % b->n_sharers];
 
@@ -165,13 +165,13 @@ static int measure_round(const struct sim *s, struct bench *b, struct err *e)
         return e->code;
     b->codec[i] = b->vector[i] = 0;
     for (int w = 0; w < b->n_contributions; w++) {
-        float *received = o->received + (size_t)w * t->n_params;
+        float *received = o->received + (size_t)w * load->n_params;
         double seconds = 0;
 
         if (exchange(b, o->grads, received, len, &seconds, e) < 0)
             return e->code;
         b->vector[i] += seconds / b->n_contributions;
-        b->codec[i] += do_codec(t, o, received) / b->n_contributions;
+        b->codec[i] += do_codec(load, o, received) / b->n_contributions;
     }
     return 0;
 }
@@ -188,7 +188,7 @@ static int warm_up(const struct sim *s, struct bench *b, struct err *e)
 
 static int measure_all(struct sim *s, struct bench *b, struct err *e)
 {
-    size_t len = s->trainer->n_params * sizeof(float);
+    size_t len = s->workload->n_params * sizeof(float);
     double begun;
 
     if (warm_up(s, b, e) < 0)
@@ -207,7 +207,7 @@ static int measure_all(struct sim *s, struct bench *b, struct err *e)
 static int sharer_open(const struct sim *s, struct sharer *o, int n_contributions, struct err *e)
 {
     const struct optimizer_config cfg = step_optimizer(&s->set);
-    size_t n = s->trainer->n_params;
+    size_t n = s->workload->n_params;
 
     o->params = calloc((size_t)(3 + n_contributions) * n, sizeof *o->params);
     if (!o->params)
@@ -215,8 +215,8 @@ static int sharer_open(const struct sim *s, struct sharer *o, int n_contribution
     o->grads = o->params + n;
     o->sum = o->grads + n;
     o->received = o->sum + n;
-    s->trainer->ops->begin(s->trainer, o->params);
-    return optimizer_new(&o->optimizer, &cfg, s->trainer->n_trained, e);
+    s->workload->ops->begin(s->workload, o->params);
+    return optimizer_new(&o->optimizer, &cfg, s->workload->n_trained, e);
 }
 
 static int at_most(int n, int most)
@@ -231,7 +231,7 @@ static int bench_open(const struct sim *s, struct bench *b, struct err *e)
 
     b->n_sharers = processors > 0 ? at_most((n + processors - 1) / processors, SHARERS_MOST) : 1;
     b->n_contributions = is_star || n == 1 ? 1 : at_most(n - 1, CONTRIBUTIONS_MOST);
-    if (s->trainer->n_params >
+    if (s->workload->n_params >
         CACHES_MOST / sizeof(float) / (size_t)(b->n_sharers * (3 + b->n_contributions)))
         b->n_sharers = b->n_contributions = 1;
     for (int i = 0; i < b->n_sharers; i++)
@@ -370,11 +370,11 @@ static void round_costs(struct sim *s)
 /* A program's functions take so long that its codec and messages hardly count. */
 static int measure_program(struct sim *s, struct err *e)
 {
-    struct trainer *t = s->trainer;
+    struct workload *load = s->workload;
 
     if (s->how.step_time[0] && s->how.eval_time_s > 0)
         return 0;
-    if (t->ops->measure(t, &s->steps.s[0], &s->eval_time_s, e) < 0)
+    if (load->ops->measure(load, &s->steps.s[0], &s->eval_time_s, e) < 0)
         return e->code;
     round_costs(s);
     return 0;
@@ -397,7 +397,7 @@ int sim_find_costs(struct sim *s, struct err *e)
     const struct simulation *how = &s->how;
 
     s->steps = (struct sim_steps){.n = 1}; /* which take no time with stand-ins */
-    if (how->gradients == 0 && (s->trainer->ops->measure ? measure_program : measure_network)(s, e) < 0)
+    if (how->gradients == 0 && (s->workload->ops->measure ? measure_program : measure_network)(s, e) < 0)
         return e->code;
     if (how->step_time[0] && sim_steps_parse(&s->steps, how->step_time, e) < 0)
         return e->code;

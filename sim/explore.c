@@ -118,7 +118,8 @@ static int choose_next(struct sim_explorer *x, choices open)
 static void copy_outcome(const struct sim *s, float *to)
 {
     for (int i = 0; i < s->set.node_count; i++)
-        memcpy(to + (size_t)i * s->trainer->n_params, s->nodes[i].params, s->trainer->n_params * sizeof *to);
+        memcpy(to + (size_t)i * s->workload->n_params, s->nodes[i].params,
+               s->workload->n_params * sizeof *to);
 }
 
 static bool has_other_outcome(const struct sim_explorer *x)
@@ -126,8 +127,8 @@ static bool has_other_outcome(const struct sim_explorer *x)
     const struct sim *s = x->s;
 
     for (int i = 0; i < s->set.node_count; i++)
-        if (memcmp(x->outcome + (size_t)i * s->trainer->n_params, s->nodes[i].params,
-                   s->trainer->n_params * sizeof *x->outcome) != 0)
+        if (memcmp(x->outcome + (size_t)i * s->workload->n_params, s->nodes[i].params,
+                   s->workload->n_params * sizeof *x->outcome) != 0)
             return true;
     return false;
 }
@@ -256,7 +257,7 @@ int sim_explore(struct sim *s, const char *wanted, struct explore_result *out, s
 
     *out = (struct explore_result){.n_orders = 0};
     if (x)
-        x->outcome = malloc((size_t)s->set.node_count * s->trainer->n_params * sizeof *x->outcome);
+        x->outcome = malloc((size_t)s->set.node_count * s->workload->n_params * sizeof *x->outcome);
     if (!x || !x->outcome) {
         free(x);
         return err_set(e, ERR_NOMEM, "no memory to search all orders");

@@ -148,16 +148,16 @@ static int create_late(struct sim_records *r, enum sim_file file, struct err *e)
     return r->of[file].fd < 0 ? record_open(&r->of[file], files[file].job->path, r->columns[file], e) : 0;
 }
 
-int sim_record_metrics(struct sim_records *r, const struct sim_node *n, const struct trainer *t,
+int sim_record_metrics(struct sim_records *r, const struct sim_node *n, const struct workload *load,
                        struct err *e)
 {
-    for (size_t i = 0; i < t->n_metrics; i++) {
+    for (size_t i = 0; i < load->n_metrics; i++) {
         const struct metric_row row = {.job = {.time_s = n->now,
                                                .node = n->node,
                                                .epoch = n->worker.epoch,
                                                .step = n->step.n_done,
-                                               .metric = t->metrics[i].name,
-                                               .value = t->metrics[i].value},
+                                               .metric = load->metrics[i].name,
+                                               .value = load->metrics[i].value},
                                        .sim_time_s = n->now};
 
         if (create_late(r, METRICS, e) < 0 || record_write(&r->of[METRICS], &row, sizeof row, 1, e) < 0)

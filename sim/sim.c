@@ -114,9 +114,9 @@ static int open_exchange(struct sim *s, struct sim_node *n, struct err *e)
 
     cfg.plugin = plugin_of(s, n->node);
     cfg.blocks = &s->blocks;
-    cfg.n_params = s->trainer->n_params;
-    cfg.n_statistics = s->trainer->n_params - s->trainer->n_trained;
-    cfg.ranges = s->trainer->ranges;
+    cfg.n_params = s->workload->n_params;
+    cfg.n_statistics = s->workload->n_params - s->workload->n_trained;
+    cfg.ranges = s->workload->ranges;
     cfg.params = n->params;
     cfg.grads = n->grads;
     cfg.layers = s->layers;
@@ -139,12 +139,12 @@ static int open_step(struct sim *s, struct sim_node *n, struct err *e)
                                            .n_layers = s->n_layers,
                                            .node = n->node,
                                            .params = n->params,
-                                           .n_params = s->trainer->n_params,
-                                           .n_trained = s->trainer->n_trained,
-                                           .momentum = s->trainer->momentum,
+                                           .n_params = s->workload->n_params,
+                                           .n_trained = s->workload->n_trained,
+                                           .momentum = s->workload->momentum,
                                            .n_blocks = n->n_blocks,
-                                           .updates_outside = n->node >= 0 && s->trainer->ops->train,
-                                           .has_labels = s->trainer->has_labels},
+                                           .updates_outside = n->node >= 0 && s->workload->ops->train,
+                                           .has_labels = s->workload->has_labels},
                      e);
 }
 
@@ -171,15 +171,16 @@ static int open_node(struct sim *s, int slot, const struct sim_speed *speed, str
                            .eval_accuracy = NAN};
     rng_init(&n->rng, s->timing, 0x5d, (uint64_t)slot);
     n->speed = speed_of(speed, n->node, &n->rng);
-    n->params = calloc(s->trainer->n_params, sizeof *n->params);
-    n->grads = calloc(s->trainer->n_params, sizeof *n->grads);
+    n->params = calloc(s->workload->n_params, sizeof *n->params);
+    n->grads = calloc(s->workload->n_params, sizeof *n->grads);
     if (!n->params || !n->grads)
-        return err_set(e, ERR_NOMEM, "no memory for the %zu parameters of node %d", s->trainer->n_params,
+        return err_set(e, ERR_NOMEM, "no memory for the %zu parameters of node %d", s->workload->n_params,
                        n->node);
-    s->trainer->ops->begin(s->trainer, n->params);
+    s->workload->ops->begin(s->workload, n->params);
     if ((n->node >= 0 && open_worker(s, n, e) < 0) || open_exchange(s, n, e) < 0)
         return e->code;
-    assert(n->node < 0 || !s->trainer->ops->train || !exchange_reads_gradient(n->x)); /* job_submit refuses */
+    assert(n->node < 0 || !s->workload->ops->train ||
+           !exchange_reads_gradient(n->x)); /* job_submit refuses */
     return open_step(s, n, e);
 }
 
@@ -239,22 +240,22 @@ static int push_kills(struct sim *s, struct err *e)
     return 0;
 }
 
-static int open_trainer(struct sim *s, const char *folder, struct err *e)
+static int open_workload(struct sim *s, const char *folder, struct err *e)
 {
     const struct tensor_view *t;
     size_t n;
 
-    if (s->how.gradients > 0 ? trainer_standin(&s->trainer, s->how.gradients, s->set.seed, e) < 0
-        : s->set.trainer[0]  ? trainer_client(&s->trainer, &s->set, &s->how, &s->blocks, folder, e) < 0
-                             : trainer_network(&s->trainer, &s->set, &s->blocks, folder, e) < 0)
+    if (s->how.gradients > 0 ? workload_standin(&s->workload, s->how.gradients, s->set.seed, e) < 0
+        : s->set.trainer[0]  ? workload_clients(&s->workload, &s->set, &s->how, &s->blocks, folder, e) < 0
+                             : workload_network(&s->workload, &s->set, &s->blocks, folder, e) < 0)
         return e->code;
-    if (s->trainer->ops->gradient) /* psgd updates: to the rest of the job it is a network */
+    if (s->workload->ops->gradient) /* psgd updates: to the rest of the job it is a network */
         s->set.trainer[0] = '\0';
     if (sim_find_costs(s, e) < 0)
         return e->code;
-    n = s->trainer->ops->tensors(s->trainer, NULL, &t);
+    n = s->workload->ops->tensors(s->workload, NULL, &t);
     s->n_layers = (int)n;
-    return exchange_list_layers(&s->layers, t, n, s->trainer->n_trained, e);
+    return exchange_list_layers(&s->layers, t, n, s->workload->n_trained, e);
 }
 
 static int open_nodes(struct sim *s, struct err *e)
@@ -279,12 +280,12 @@ static int open_nodes(struct sim *s, struct err *e)
 static int open_all(struct sim *s, const char *folder, struct err *e)
 {
     if (settings_blocks(&s->blocks, &s->set, e) < 0 || schedule_parse(&s->schedule, s->set.schedule, e) < 0 ||
-        open_codecs(s, folder, e) < 0 || open_trainer(s, folder, e) < 0 ||
+        open_codecs(s, folder, e) < 0 || open_workload(s, folder, e) < 0 ||
         sim_straggler_parse(&s->straggler, s->how.straggler, e) < 0)
         return e->code;
     s->n_nodes = s->set.node_count + s->set.server_count;
     s->waking = malloc((size_t)(s->n_nodes + s->blocks.n_blocks) * sizeof *s->waking);
-    s->model = malloc(s->trainer->n_params * sizeof *s->model);
+    s->model = malloc(s->workload->n_params * sizeof *s->model);
     if (!s->waking || !s->model)
         return err_set(e, ERR_NOMEM, "no memory for %d nodes", s->n_nodes);
     return open_nodes(s, e);
@@ -403,7 +404,7 @@ static bool is_stalled(const struct sim *s)
 {
     const struct sim_progress *p = &s->progress;
     double n = s->n_nodes, busy_s = fmin(p->busy, s->queue.now) - p->went_on;
-    double chunks = 1 + (double)s->trainer->n_params * sizeof(float) / COLLECTIVE_CHUNK;
+    double chunks = 1 + (double)s->workload->n_params * sizeof(float) / COLLECTIVE_CHUNK;
 
     if (p->n_events <= NODE_EVENTS)
         return false;
@@ -471,9 +472,9 @@ bool sim_weights_sha256(uint8_t out[SHA256_BYTES], const struct sim *s, const st
 {
     const float *w = sim_model_of(s, n);
 
-    if (s->trainer->spec)
-        return weights_sha256(out, s->trainer->spec, w);
-    sha256(out, w, s->trainer->n_trained * sizeof *w);
+    if (s->workload->spec)
+        return weights_sha256(out, s->workload->spec, w);
+    sha256(out, w, s->workload->n_trained * sizeof *w);
     return true;
 }
 
@@ -494,7 +495,7 @@ bool sim_models_agree(const struct sim *s)
     for (int i = 0; i < s->set.node_count; i++) {
         if (s->nodes[i].phase != SIM_DONE)
             continue;
-        sha256(own, sim_model_of(s, &s->nodes[i]), s->trainer->n_trained * sizeof(float));
+        sha256(own, sim_model_of(s, &s->nodes[i]), s->workload->n_trained * sizeof(float));
         if (has_first && memcmp(first, own, sizeof own) != 0)
             return false;
         memcpy(first, own, sizeof own);
@@ -507,7 +508,7 @@ bool sim_models_are_finite(const struct sim *s)
 {
     for (int i = 0; i < s->set.node_count; i++)
         if (s->nodes[i].phase == SIM_DONE &&
-            !isfinite(gradient_norm(s->nodes[i].params, s->trainer->n_params)))
+            !isfinite(gradient_norm(s->nodes[i].params, s->workload->n_params)))
             return false;
     return true;
 }
@@ -567,8 +568,8 @@ void sim_close(struct sim *s)
 
     describe_failure(why, sizeof why, s);
     close_nodes(s);
-    if (s->trainer)
-        s->trainer->ops->free(s->trainer, why[0] ? why : NULL);
+    if (s->workload)
+        s->workload->ops->free(s->workload, why[0] ? why : NULL);
     free(s->waking);
     free(s->model);
     free(s->layers);

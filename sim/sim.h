@@ -1,7 +1,7 @@
 /* sim -- a whole job in one process: every node has the real exchange with the real codec; the network
- * (mesh_sim.h, wires.h), the training (trainer.h) and time are simulated. A node's time advances only by
- * its simulated computation and waits, independently of this machine: two runs of the same simulation are
- * equal to the last byte. */
+ * (mesh_sim.h, wires.h), what the workers compute (workload.h) and time are simulated. A node's time advances
+ * only by its simulated computation and waits, independently of this machine: two runs of the same simulation
+ * are equal to the last byte. */
 #ifndef PSGD_SIM_H
 #define PSGD_SIM_H
 
@@ -13,8 +13,8 @@
 #include "shared/job/settings.h"
 #include "shared/job/simulation.h"
 #include "shared/plugin/codec_load.h"
-#include "sim/trainer.h"
 #include "sim/wires.h"
+#include "sim/workload.h"
 
 struct sim;
 struct sim_records;
@@ -79,7 +79,7 @@ struct sim {
     struct blocks blocks;
     struct schedule schedule;
     struct codec_library codec, server_codec; /* server_codec: not open if it is the same */
-    struct trainer *trainer;
+    struct workload *workload;
     struct sim_steps steps;          /* times of a step */
     double eval_time_s;              /* time of the test set on a node of speed 1 */
     double codec_rate;               /* bytes per second that a codec writes or reads; 0: no time */
@@ -108,7 +108,7 @@ struct sim {
 
 /* `set` and `how` are copied. `guard`: the process's watch (guard.h), borrowed, or NULL.
  * Opens codec.so, and server_codec.so if the settings name another codec, in `folder`; for a network also the
- * model and data there (trainer_net.c). */
+ * model and data there (workload_network.c). */
 int sim_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *folder,
              struct stopwatch *guard, struct err *e);
 /* Runs until every node has ended. Returns 0 even if nodes failed; an error is one of the simulator,
@@ -175,7 +175,7 @@ int sim_record_codec(struct sim_records *r, const struct sim_node *n, const stru
                      double value, struct err *e);
 
 /* Records the rows of metrics.csv that a program has logged in the last step. */
-int sim_record_metrics(struct sim_records *r, const struct sim_node *n, const struct trainer *t,
+int sim_record_metrics(struct sim_records *r, const struct sim_node *n, const struct workload *load,
                        struct err *e);
 
 /* explore.c: the carry callback of the simulated mesh while every order is tried. */

@@ -192,7 +192,7 @@ int sim_node_begin(struct sim *s, struct sim_node *n, struct err *e)
                                                     .exchange = n->x,
                                                     .step = &n->step,
                                                     .blocks = n->blocks,
-                                                    .has_test = s->trainer->has_test});
+                                                    .has_test = s->workload->has_test});
     return advance_node(s, n, e);
 }
 
@@ -202,32 +202,32 @@ static bool has_to_compute(const struct sim_node *n)
     return n->wants == WORKER_COMPUTES && n->request.takes_part;
 }
 
-static struct trainer_batch batch_of(const struct sim_node *n)
+static struct workload_batch batch_of(const struct sim_node *n)
 {
-    return (struct trainer_batch){.node = n->node,
-                                  .i = n->request.i,
-                                  .block = n->request.block,
-                                  .step = n->step.n_done,
-                                  .lr_factor = n->request.lr_factor};
+    return (struct workload_batch){.node = n->node,
+                                   .i = n->request.i,
+                                   .block = n->request.block,
+                                   .step = n->step.n_done,
+                                   .lr_factor = n->request.lr_factor};
 }
 
 static int compute_gradient(struct sim *s, struct sim_node *n, struct err *e)
 {
-    const struct trainer_batch b = batch_of(n);
+    const struct workload_batch b = batch_of(n);
     struct net_score score = {0};
 
-    if (s->trainer->ops->gradient(s->trainer, &b, n->params, n->grads, &score, e) < 0)
+    if (s->workload->ops->gradient(s->workload, &b, n->params, n->grads, &score, e) < 0)
         return e->code;
-    n->step.cfg.has_labels = s->trainer->has_labels;
+    n->step.cfg.has_labels = s->workload->has_labels;
     return worker_computed(&n->worker, n->grads, &score, e);
 }
 
 static int train_params(struct sim *s, struct sim_node *n, struct err *e)
 {
-    const struct trainer_batch b = batch_of(n);
+    const struct workload_batch b = batch_of(n);
     struct step_result result = {.loss = NAN, .accuracy = NAN};
 
-    if (has_to_compute(n) && s->trainer->ops->train(s->trainer, &b, n->params, &result, &n->lr, e) < 0)
+    if (has_to_compute(n) && s->workload->ops->train(s->workload, &b, n->params, &result, &n->lr, e) < 0)
         return e->code;
     return worker_reported(&n->worker, NULL, &result, e);
 }
@@ -237,9 +237,9 @@ static int end_block(struct sim *s, struct sim_node *n, struct err *e)
     bool computes = has_to_compute(n);
 
     if (n->wants == WORKER_COMPUTES &&
-        (s->trainer->ops->train ? train_params : compute_gradient)(s, n, e) < 0)
+        (s->workload->ops->train ? train_params : compute_gradient)(s, n, e) < 0)
         return e->code;
-    if (computes && s->records && sim_record_metrics(s->records, n, s->trainer, e) < 0)
+    if (computes && s->records && sim_record_metrics(s->records, n, s->workload, e) < 0)
         return e->code;
     return advance_node(s, n, e);
 }
@@ -248,14 +248,14 @@ static int end_block(struct sim *s, struct sim_node *n, struct err *e)
 static int end_evaluation(struct sim *s, struct sim_node *n, struct err *e)
 {
     double loss = NAN, accuracy = NAN;
-    int rc = s->trainer->ops->evaluate(s->trainer, sim_model_of(s, n), n->step.n_done, &loss, &accuracy, e);
+    int rc = s->workload->ops->evaluate(s->workload, sim_model_of(s, n), n->step.n_done, &loss, &accuracy, e);
 
     if (rc < 0)
         return rc;
-    if (s->records && sim_record_metrics(s->records, n, s->trainer, e) < 0)
+    if (s->records && sim_record_metrics(s->records, n, s->workload, e) < 0)
         return e->code;
-    if (rc != TRAINER_HAS_NO_TEST) {
-        if (!s->trainer->has_test && step_check_test(&n->step, loss, step_is_last(&n->step), e) < 0)
+    if (rc != WORKLOAD_HAS_NO_TEST) {
+        if (!s->workload->has_test && step_check_test(&n->step, loss, step_is_last(&n->step), e) < 0)
             return e->code; /* a program's, of which the worker does not know */
         n->eval_loss = loss;
         n->eval_accuracy = accuracy;
@@ -304,9 +304,9 @@ static int receive_event(struct sim *s, struct sim_node *n, struct err *e)
 
 static int start_computing(struct sim *s, struct sim_node *n, struct err *e)
 {
-    const struct trainer_batch b = batch_of(n);
+    const struct workload_batch b = batch_of(n);
 
-    return s->trainer->ops->start(s->trainer, &b, n->params, e);
+    return s->workload->ops->start(s->workload, &b, n->params, e);
 }
 
 /* The result of take_turn, if it is neither 0 nor a code. */
@@ -335,7 +335,7 @@ static int take_turn(struct sim *s, struct sim_node *n, struct err *e)
         return 0;
     n->now += n->step_time / n->n_blocks;
     note_computing(s, n);
-    return s->trainer->ops->start ? start_computing(s, n, e) : 0;
+    return s->workload->ops->start ? start_computing(s, n, e) : 0;
 }
 
 /* Queues its codec's timer. */

@@ -161,12 +161,12 @@ static int write_model(const struct sim *s, struct err *e)
 {
     const struct tensor_view *tensors;
     char step[32], seed[32];
-    const char *record = s->trainer->preprocessing;
+    const char *record = s->workload->preprocessing;
     const struct tensor_meta meta[] = {{"format", "psgd"},
                                        {"codec", s->set.codec},
                                        {"step", step},
                                        {"seed", seed},
-                                       {s->trainer->arch ? "arch" : NULL, s->trainer->arch},
+                                       {s->workload->arch ? "arch" : NULL, s->workload->arch},
                                        {record ? PREPROCESSING_META : NULL, record},
                                        {0}};
 
@@ -178,7 +178,7 @@ static int write_model(const struct sim *s, struct err *e)
             continue;
         snprintf(step, sizeof step, "%llu", (unsigned long long)n->step.n_done);
         snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->set.seed);
-        n_tensors = s->trainer->ops->tensors(s->trainer, sim_model_of(s, n), &tensors);
+        n_tensors = s->workload->ops->tensors(s->workload, sim_model_of(s, n), &tensors);
         return tensor_file_write(artifacts[ARTIFACT_FINAL_MODEL].path, tensors, n_tensors, meta, e);
     }
     return 0;

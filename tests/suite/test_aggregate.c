@@ -206,14 +206,14 @@ static float target(size_t i)
 }
 
 /* Honest workers differ little; the first ones attack. */
-static int gradient(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
+static int gradient(struct workload *load, const struct workload_batch *b, const float *params, float *grads,
                     struct net_score *score, struct err *e)
 {
     struct rng r;
 
     (void)e;
     rng_init(&r, b->step, (uint64_t)b->node, 0);
-    for (size_t i = 0; i < t->n_params; i++) {
+    for (size_t i = 0; i < load->n_params; i++) {
         grads[i] = params[i] - target(i) + 0.05F * rng_normal(&r);
         if (b->node < ATTACKERS)
             grads[i] = attack == SIGN_FLIP ? -5 * grads[i] : 100 * rng_normal(&r);
@@ -225,7 +225,7 @@ static int gradient(struct trainer *t, const struct trainer_batch *b, const floa
 /* The largest distance of a weight from its target after a job. */
 static double miss(const char *codec, const char *aggregate, int n_servers)
 {
-    static struct trainer_ops ops;
+    static struct workload_ops ops;
     struct settings set;
     struct simulation how;
     struct err e = {0};
@@ -248,9 +248,9 @@ static double miss(const char *codec, const char *aggregate, int n_servers)
     strcpy(how.step_time, "0.01");
     strcpy(how.link, "100Mbit,1ms");
     sim_job_open(&s, &set, &how, codec);
-    ops = *s.trainer->ops;
+    ops = *s.workload->ops;
     ops.gradient = gradient;
-    s.trainer->ops = &ops;
+    s.workload->ops = &ops;
     assert_int_equal(sim_restart(&s, &e), 0);
     assert_int_equal(sim_run(&s, &e), 0);
     assert_true(sim_has_succeeded(&s) && sim_models_agree(&s));

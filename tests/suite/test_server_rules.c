@@ -280,16 +280,16 @@ static const double notebook_prints[5][3] = {/* worker 0, worker 1, the center *
                                              {-1.803250, -1.829489, -1.756509},
                                              {-2.163506, -2.676839, -2.353806}};
 
-static void begin_notebook(struct trainer *t, float *params)
+static void begin_notebook(struct workload *load, float *params)
 {
-    (void)t;
+    (void)load;
     params[0] = .1106f;
 }
 
-static int gradient_of_notebook(struct trainer *t, const struct trainer_batch *b, const float *params,
+static int gradient_of_notebook(struct workload *load, const struct workload_batch *b, const float *params,
                                 float *grads, struct net_score *score, struct err *e)
 {
-    (void)t, (void)params, (void)e;
+    (void)load, (void)params, (void)e;
     grads[0] = (float)notebook_gradients[b->step][b->node];
     score->n++;
     return 0;
@@ -297,7 +297,7 @@ static int gradient_of_notebook(struct trainer *t, const struct trainer_batch *b
 
 static void assert_prints(int n_steps, int n_servers)
 {
-    static struct trainer_ops ops;
+    static struct workload_ops ops;
     static struct sim s;
     const double *printed = notebook_prints[n_steps - 1];
     struct settings set;
@@ -321,10 +321,10 @@ static void assert_prints(int n_steps, int n_servers)
     strcpy(how.step_time, "0.01");
     strcpy(how.link, "100Mbit,1ms");
     sim_job_open(&s, &set, &how, set.codec);
-    ops = *s.trainer->ops;
+    ops = *s.workload->ops;
     ops.begin = begin_notebook;
     ops.gradient = gradient_of_notebook;
-    s.trainer->ops = &ops;
+    s.workload->ops = &ops;
     assert_ok(sim_restart(&s, &e));
     assert_ok(sim_run(&s, &e));
     assert_true(sim_has_succeeded(&s));

@@ -26,17 +26,17 @@ static double steepness(int k, size_t i)
 
 static bool has_computed[STEPS][N_MAX]; /* in the last simulation */
 
-static void begin(struct trainer *t, float *params)
+static void begin(struct workload *load, float *params)
 {
-    (void)t;
+    (void)load;
     for (size_t i = 0; i < P; i++)
         params[i] = (float)i / 1024;
 }
 
-static int gradient(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
+static int gradient(struct workload *load, const struct workload_batch *b, const float *params, float *grads,
                     struct net_score *score, struct err *e)
 {
-    (void)t, (void)e;
+    (void)load, (void)e;
     for (size_t i = 0; i < P; i++)
         grads[i] = (float)(steepness(b->node, i) * ((double)params[i] - target(b->node, i)));
     has_computed[b->step][b->node] = true;
@@ -357,7 +357,7 @@ static struct sim s;
 static bool simulate(const struct rule *r, enum combine_path_kind path, int n, enum optimizer_kind kind,
                      double share, enum overlap overlap)
 {
-    static struct trainer_ops ops;
+    static struct workload_ops ops;
     struct settings set;
     struct simulation how;
     struct err e = {0};
@@ -387,10 +387,10 @@ static bool simulate(const struct rule *r, enum combine_path_kind path, int n, e
         assert_int_equal(e.code, ERR_CODEC);
         return false;
     }
-    ops = *s.trainer->ops;
+    ops = *s.workload->ops;
     ops.begin = begin;
     ops.gradient = gradient;
-    s.trainer->ops = &ops;
+    s.workload->ops = &ops;
     memset(has_computed, 0, sizeof has_computed);
     assert_int_equal(sim_restart(&s, &e), 0);
     assert_int_equal(sim_run(&s, &e), 0);

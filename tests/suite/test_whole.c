@@ -242,23 +242,23 @@ enum { STEPS = 6, SUM_OVERFLOWS_AT = 3, HALF_IS_ZERO_FROM = 4 };
 
 /* Each worker's gradient is finite; at one step the sum of the last component is not. Later the gradient
  * of the first half is 0; momentum still changes its weights if no step is skipped. */
-static int gradient(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
+static int gradient(struct workload *load, const struct workload_batch *b, const float *params, float *grads,
                     struct net_score *score, struct err *e)
 {
     (void)params, (void)e;
-    for (size_t i = 0; i < t->n_params; i++)
-        grads[i] = b->step >= HALF_IS_ZERO_FROM && i < t->n_params / 2
+    for (size_t i = 0; i < load->n_params; i++)
+        grads[i] = b->step >= HALF_IS_ZERO_FROM && i < load->n_params / 2
                        ? 0
                        : cluster_gradient(b->step, b->node, i);
     if (b->step == SUM_OVERFLOWS_AT)
-        grads[t->n_params - 1] = 3e38F;
+        grads[load->n_params - 1] = 3e38F;
     score->n++;
     return 0;
 }
 
 static void train(float *out, const char *codec, int n_servers)
 {
-    static struct trainer_ops ops;
+    static struct workload_ops ops;
     static struct sim s;
     struct settings set;
     struct simulation how;
@@ -280,9 +280,9 @@ static void train(float *out, const char *codec, int n_servers)
     strcpy(how.step_time, "0.01");
     strcpy(how.link, "100Mbit,1ms");
     sim_job_open(&s, &set, &how, codec);
-    ops = *s.trainer->ops;
+    ops = *s.workload->ops;
     ops.gradient = gradient;
-    s.trainer->ops = &ops;
+    s.workload->ops = &ops;
     assert_int_equal(sim_restart(&s, &e), 0);
     assert_int_equal(sim_run(&s, &e), 0);
     assert_true(sim_has_succeeded(&s));

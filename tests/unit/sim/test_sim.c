@@ -53,8 +53,8 @@ TEST(every_rule_gives_all_workers_the_same_weights_near_the_known_optimum)
         job(codecs[i], 5, 0);
         run();
         assert_true(sim_has_succeeded(&s) && sim_models_agree(&s) && sim_models_are_finite(&s));
-        s.trainer->ops->begin(s.trainer, s.nodes[0].grads);
-        s.trainer->ops->evaluate(s.trainer, s.nodes[0].grads, 0, &first, &(double){0}, &(struct err){0});
+        s.workload->ops->begin(s.workload, s.nodes[0].grads);
+        s.workload->ops->evaluate(s.workload, s.nodes[0].grads, 0, &first, &(double){0}, &(struct err){0});
         assert_true(s.nodes[0].eval_loss < 0.5 * first);
         sim_close(&s);
     }

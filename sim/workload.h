@@ -1,8 +1,8 @@
-/* trainer -- source of a simulation's gradients: stand-ins of any size (trainer_standin.c), a network on the
- * job's data (trainer_net.c), or a function of a training program (trainer_client.c). All nodes share one
- * trainer; each has its own vectors. */
-#ifndef PSGD_SIM_TRAINER_H
-#define PSGD_SIM_TRAINER_H
+/* workload -- what the workers of a simulation compute: gradients of stand-ins of any size
+ * (workload_standin.c), of a network on the job's data (workload_network.c), or a function of a training
+ * program (workload_clients.c). All nodes share one workload; each has its own vectors. */
+#ifndef PSGD_WORKLOAD_H
+#define PSGD_WORKLOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,51 +16,51 @@
 #include "shared/job/simulation.h"
 #include "shared/trainer/trainer_wire.h"
 
-struct trainer;
+struct workload;
 
-struct trainer_batch { /* of one block in one step of the job, counted from 0 */
-    int node;          /* the worker that computes it */
-    int i;             /* its number among the blocks of that worker, from 0 */
+struct workload_batch { /* of one block in one step of the job, counted from 0 */
+    int node;           /* the worker that computes it */
+    int i;              /* its number among the blocks of that worker, from 0 */
     int block;
     uint64_t step;
-    double lr_factor; /* of the rule, for a trainer that updates */
+    double lr_factor; /* of the rule, for a workload that updates */
 };
 
-struct trainer_metric {
+struct workload_metric {
     char name[TRAINER_TEXT];
     double value;
 };
 
 /* The result of `evaluate`, if it is neither 0 nor a code: there is no evaluation. */
-enum { TRAINER_HAS_NO_TEST = 1 };
+enum { WORKLOAD_HAS_NO_TEST = 1 };
 
 /* Functions with `e` return 0 or a code: only those of a program can fail. */
-struct trainer_ops {
+struct workload_ops {
     /* Sets the initial weights of every node. */
-    void (*begin)(struct trainer *t, float *params);
+    void (*begin)(struct workload *load, float *params);
     /* The computing of a batch begins, whose gradient or training is asked for later, with the same params;
      * NULL: nothing is done before that. */
-    int (*start)(struct trainer *t, const struct trainer_batch *b, const float *params, struct err *e);
+    int (*start)(struct workload *load, const struct workload_batch *b, const float *params, struct err *e);
     /* Computes the mean gradient of a batch into grads. Adds to *score. NULL: it trains. */
-    int (*gradient)(struct trainer *t, const struct trainer_batch *b, const float *params, float *grads,
+    int (*gradient)(struct workload *load, const struct workload_batch *b, const float *params, float *grads,
                     struct net_score *score, struct err *e);
     /* Updates params, at the learning rate *lr. NULL: it computes gradients. */
-    int (*train)(struct trainer *t, const struct trainer_batch *b, float *params, struct step_result *result,
-                 double *lr, struct err *e);
+    int (*train)(struct workload *load, const struct workload_batch *b, float *params,
+                 struct step_result *result, double *lr, struct err *e);
     /* After so many steps of the node that evaluates. *accuracy NAN: none. */
-    int (*evaluate)(struct trainer *t, const float *params, uint64_t step, double *loss, double *accuracy,
+    int (*evaluate)(struct workload *load, const float *params, uint64_t step, double *loss, double *accuracy,
                     struct err *e);
     /* Measures a step and an evaluation. NULL: costs.c does, by repeating them. */
-    int (*measure)(struct trainer *t, double *step_s, double *eval_s, struct err *e);
-    /* *out: the tensors of a model file, as views of `params`; if that is NULL, of a vector that the trainer
+    int (*measure)(struct workload *load, double *step_s, double *eval_s, struct err *e);
+    /* *out: the tensors of a model file, as views of `params`; if that is NULL, of a vector that the workload
      * owns. Valid until the next call. Returns their number. */
-    size_t (*tensors)(struct trainer *t, const float *params, const struct tensor_view **out);
+    size_t (*tensors)(struct workload *load, const float *params, const struct tensor_view **out);
     /* why_failed: NULL: the simulation has succeeded. */
-    void (*free)(struct trainer *t, const char *why_failed);
+    void (*free)(struct workload *load, const char *why_failed);
 };
 
-struct trainer { /* the common part, at the beginning of each trainer's struct */
-    const struct trainer_ops *ops;
+struct workload { /* the common part, at the beginning of each one's struct */
+    const struct workload_ops *ops;
     size_t n_params, n_trained;    /* running statistics follow the trained ones, as in nn/net.h */
     const float *momentum;         /* (n_params - n_trained) net_momentum(); NULL: there are no statistics */
     bool has_labels;               /* accuracy is defined; of a program: one has been given */
@@ -71,23 +71,23 @@ struct trainer { /* the common part, at the beginning of each trainer's struct *
     size_t *ranges;                /* of the servers: placement_lay_out() */
     const struct model_spec *spec; /* NULL: none */
     /* (n_metrics): what a program has logged in the last step or evaluation; valid until the next call. */
-    const struct trainer_metric *metrics;
+    const struct workload_metric *metrics;
     size_t n_metrics;
 };
 
 /* Least squares towards a known point w*: a block's gradient is w - w* plus its own noise, the loss is the
  * mean of (w - w*)^2 / 2. Every rule that averages gradients or weights finds w*, and the loss shows how
  * fast. */
-int trainer_standin(struct trainer **out, size_t n_params, uint64_t seed, struct err *e);
+int workload_standin(struct workload **out, size_t n_params, uint64_t seed, struct err *e);
 
 /* The job's own network and data: model.json, test.safetensors and train-N.safetensors of `folder`. The
  * settings and blocks are not copied. */
-int trainer_network(struct trainer **out, const struct settings *set, const struct blocks *b,
-                    const char *folder, struct err *e);
+int workload_network(struct workload **out, const struct settings *set, const struct blocks *b,
+                     const char *folder, struct err *e);
 
 /* A function of a training program: its package, model.json and weights.safetensors of `folder`. The settings
  * and blocks are not copied. ERR_TRAINER: client_pool.h. */
-int trainer_client(struct trainer **out, const struct settings *set, const struct simulation *how,
-                   const struct blocks *b, const char *folder, struct err *e);
+int workload_clients(struct workload **out, const struct settings *set, const struct simulation *how,
+                     const struct blocks *b, const char *folder, struct err *e);
 
 #endif

@@ -1,5 +1,6 @@
-/* trainer_net -- the trainer with the job's own network and data, each node with its shard, as in a runner
- * (runner/train_net.c). All nodes share one network, into which each batch loads its node's weights. */
+/* workload_network -- the workload with the job's own network and data, each node with its shard, as in a
+ * runner (runner/train_net.c). All nodes share one network, into which each batch loads its node's
+ * weights. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #include "sim/sim.h"
 
 struct network {
-    struct trainer t;
+    struct workload base;
     const struct settings *set;
     const struct blocks *blocks;
     char *arch, *preprocessing;
@@ -34,15 +35,15 @@ struct network {
     struct tensor_view *views;
 };
 
-static void network_begin(struct trainer *t, float *params)
+static void network_begin(struct workload *load, float *params)
 {
-    memcpy(params, ((struct network *)t)->initial, t->n_params * sizeof *params);
+    memcpy(params, ((struct network *)load)->initial, load->n_params * sizeof *params);
 }
 
-static int network_gradient(struct trainer *t, const struct trainer_batch *b, const float *params,
+static int network_gradient(struct workload *load, const struct workload_batch *b, const float *params,
                             float *grads, struct net_score *score, struct err *e)
 {
-    struct network *w = (struct network *)t;
+    struct network *w = (struct network *)load;
     struct loader *l = &w->loaders[b->node];
     uint64_t epoch = b->step / l->n_rows;
     struct net_batch batch = {
@@ -50,7 +51,7 @@ static int network_gradient(struct trainer *t, const struct trainer_batch *b, co
     double begun;
 
     (void)e;
-    memcpy(net_params(w->net), params, t->n_params * sizeof *params);
+    memcpy(net_params(w->net), params, load->n_params * sizeof *params);
     begun = clock_now();
     if (l->epoch != epoch)
         loader_epoch(l, epoch);
@@ -58,23 +59,23 @@ static int network_gradient(struct trainer *t, const struct trainer_batch *b, co
     batch.x = w->batch.x;
     batch.truth = loader_truth(&w->batch);
     net_train(w->net, &batch, score);
-    t->spent_s += clock_now() - begun;
-    memcpy(grads, net_grads(w->net), t->n_params * sizeof *grads);
+    load->spent_s += clock_now() - begun;
+    memcpy(grads, net_grads(w->net), load->n_params * sizeof *grads);
     return 0;
 }
 
-static int network_evaluate(struct trainer *t, const float *params, uint64_t step, double *loss,
+static int network_evaluate(struct workload *load, const float *params, uint64_t step, double *loss,
                             double *accuracy, struct err *e)
 {
-    struct network *w = (struct network *)t;
+    struct network *w = (struct network *)load;
     const struct loader *l = &w->loaders[0]; /* all have the same test set */
     size_t batch = (size_t)w->max_batch;
     double begun;
 
     (void)step, (void)e;
-    if (!w->has_evaluated || memcmp(w->evaluated, params, t->n_params * sizeof *params) != 0) {
-        memcpy(w->evaluated, params, t->n_params * sizeof *params);
-        memcpy(net_params(w->net), params, t->n_params * sizeof *params);
+    if (!w->has_evaluated || memcmp(w->evaluated, params, load->n_params * sizeof *params) != 0) {
+        memcpy(w->evaluated, params, load->n_params * sizeof *params);
+        memcpy(net_params(w->net), params, load->n_params * sizeof *params);
         begun = clock_now();
         metrics_begin(w->metrics);
         for (size_t i = 0; i < l->n_test; i += batch) {
@@ -88,16 +89,16 @@ static int network_evaluate(struct trainer *t, const float *params, uint64_t ste
         if (!metrics_value(w->metrics, METRIC_ACCURACY, &w->accuracy))
             w->accuracy = NAN;
         w->has_evaluated = true;
-        t->spent_s += clock_now() - begun;
+        load->spent_s += clock_now() - begun;
     }
     *loss = w->loss;
     *accuracy = w->accuracy;
     return 0;
 }
 
-static size_t network_tensors(struct trainer *t, const float *params, const struct tensor_view **out)
+static size_t network_tensors(struct workload *load, const float *params, const struct tensor_view **out)
 {
-    struct network *w = (struct network *)t;
+    struct network *w = (struct network *)load;
     const struct tensor_view *own;
     size_t n = net_tensors(w->net, &own);
 
@@ -109,9 +110,9 @@ static size_t network_tensors(struct trainer *t, const float *params, const stru
     return n;
 }
 
-static void network_free(struct trainer *t, const char *why_failed)
+static void network_free(struct workload *load, const char *why_failed)
 {
-    struct network *w = (struct network *)t;
+    struct network *w = (struct network *)load;
 
     (void)why_failed;
     for (int i = 0; i < w->n_loaders; i++)
@@ -125,16 +126,16 @@ static void network_free(struct trainer *t, const char *why_failed)
     free(w->views);
     free(w->arch);
     free(w->preprocessing);
-    free(w->t.ranges);
+    free(w->base.ranges);
     model_spec_clear(&w->spec);
     free(w);
 }
 
-static const struct trainer_ops ops = {.begin = network_begin,
-                                       .gradient = network_gradient,
-                                       .evaluate = network_evaluate,
-                                       .tensors = network_tensors,
-                                       .free = network_free};
+static const struct workload_ops ops = {.begin = network_begin,
+                                        .gradient = network_gradient,
+                                        .evaluate = network_evaluate,
+                                        .tensors = network_tensors,
+                                        .free = network_free};
 
 static int load_model(struct network *w, const char *folder, struct err *e)
 {
@@ -142,7 +143,7 @@ static int load_model(struct network *w, const char *folder, struct err *e)
         return e->code;
     if (weights_read_preprocessing(&w->preprocessing, folder, e) < 0)
         return err_at(e, "model");
-    if (placement_lay_out(&w->t.ranges, w->set->placement, &w->spec, w->set->server_count, e) < 0)
+    if (placement_lay_out(&w->base.ranges, w->set->placement, &w->spec, w->set->server_count, e) < 0)
         return e->code;
     w->max_batch = net_test_batch(&w->spec, w->set->batch_size);
     return net_new(&w->net, &w->spec, w->max_batch, e);
@@ -181,8 +182,8 @@ static int make_room(struct network *w, struct err *e)
     return metrics_new(&w->metrics, &w->spec, w->loaders[0].test.labels != NULL, w->loaders[0].n_test, e);
 }
 
-int trainer_network(struct trainer **out, const struct settings *set, const struct blocks *b,
-                    const char *folder, struct err *e)
+int workload_network(struct workload **out, const struct settings *set, const struct blocks *b,
+                     const char *folder, struct err *e)
 {
     struct network *w = calloc(1, sizeof *w);
 
@@ -193,21 +194,21 @@ int trainer_network(struct trainer **out, const struct settings *set, const stru
     blas_set_threads(set->threads, 1);
     blas_allow_onednn(set->math == MATH_AUTO);
     if (load_model(w, folder, e) < 0 || load_shards(w, folder, e) < 0 || make_room(w, e) < 0) {
-        network_free(&w->t, NULL);
+        network_free(&w->base, NULL);
         return e->code;
     }
     net_init(w->net, set->seed);
     memcpy(w->initial, net_params(w->net), net_n_params(w->net) * sizeof *w->initial);
-    w->t = (struct trainer){.ops = &ops,
-                            .n_params = net_n_params(w->net),
-                            .n_trained = net_n_trained(w->net),
-                            .momentum = net_momentum(w->net),
-                            .has_labels = w->loaders[0].train.labels != NULL,
-                            .has_test = w->loaders[0].n_test > 0,
-                            .arch = w->arch,
-                            .preprocessing = w->preprocessing,
-                            .ranges = w->t.ranges,
-                            .spec = &w->spec};
-    *out = &w->t;
+    w->base = (struct workload){.ops = &ops,
+                                .n_params = net_n_params(w->net),
+                                .n_trained = net_n_trained(w->net),
+                                .momentum = net_momentum(w->net),
+                                .has_labels = w->loaders[0].train.labels != NULL,
+                                .has_test = w->loaders[0].n_test > 0,
+                                .arch = w->arch,
+                                .preprocessing = w->preprocessing,
+                                .ranges = w->base.ranges,
+                                .spec = &w->spec};
+    *out = &w->base;
     return 0;
 }

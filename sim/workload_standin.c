@@ -1,4 +1,4 @@
-/* trainer_standin -- the trainer of a simulation without a network: the gradient of a quadratic loss, with
+/* workload_standin -- the workload of a simulation without a network: the gradient of a quadratic loss, with
  * noise. */
 #include <math.h>
 #include <stdlib.h>
@@ -6,12 +6,12 @@
 
 #include "shared/base/compiler.h"
 #include "shared/base/rng.h"
-#include "sim/trainer.h"
+#include "sim/workload.h"
 
 enum { NOISE = 1 << 16, LANES = 16 };
 
 struct standin {
-    struct trainer t;
+    struct workload base;
     float *target; /* (n_params) */
     float *noise;  /* (NOISE), N(0, 1): blocks and steps begin at different offsets */
     struct tensor_view view;
@@ -43,15 +43,15 @@ FAST static float pull(float *restrict grads, const float *restrict params, cons
     return sum;
 }
 
-static void standin_begin(struct trainer *t, float *params)
+static void standin_begin(struct workload *load, float *params)
 {
-    memset(params, 0, t->n_params * sizeof *params);
+    memset(params, 0, load->n_params * sizeof *params);
 }
 
-static int standin_gradient(struct trainer *t, const struct trainer_batch *b, const float *params,
+static int standin_gradient(struct workload *load, const struct workload_batch *b, const float *params,
                             float *grads, struct net_score *score, struct err *e)
 {
-    struct standin *s = (struct standin *)t;
+    struct standin *s = (struct standin *)load;
     struct rng r;
     size_t from;
     double sum = 0;
@@ -59,44 +59,44 @@ static int standin_gradient(struct trainer *t, const struct trainer_batch *b, co
     (void)e;
     rng_init(&r, s->seed, b->step, (uint64_t)b->block);
     from = rng_below(&r, NOISE);
-    for (size_t at = 0, n; at < t->n_params; at += n, from = 0) {
-        n = t->n_params - at < NOISE - from ? t->n_params - at : NOISE - from;
+    for (size_t at = 0, n; at < load->n_params; at += n, from = 0) {
+        n = load->n_params - at < NOISE - from ? load->n_params - at : NOISE - from;
         sum += (double)pull(grads + at, params + at, s->target + at, s->noise + from, n);
     }
-    score->loss += 0.5 * sum / (double)t->n_params;
+    score->loss += 0.5 * sum / (double)load->n_params;
     score->n++;
     return 0;
 }
 
-static int standin_evaluate(struct trainer *t, const float *params, uint64_t step, double *loss,
+static int standin_evaluate(struct workload *load, const float *params, uint64_t step, double *loss,
                             double *accuracy, struct err *e)
 {
-    const struct standin *s = (const struct standin *)t;
+    const struct standin *s = (const struct standin *)load;
     double sum = 0;
 
     (void)step, (void)e;
-    for (size_t i = 0; i < t->n_params; i++) {
+    for (size_t i = 0; i < load->n_params; i++) {
         double d = (double)params[i] - (double)s->target[i];
 
         sum += d * d;
     }
-    *loss = 0.5 * sum / (double)t->n_params;
+    *loss = 0.5 * sum / (double)load->n_params;
     *accuracy = NAN;
     return 0;
 }
 
-static size_t standin_tensors(struct trainer *t, const float *params, const struct tensor_view **out)
+static size_t standin_tensors(struct workload *load, const float *params, const struct tensor_view **out)
 {
-    struct standin *s = (struct standin *)t;
+    struct standin *s = (struct standin *)load;
 
     s->view.data = params ? params : s->target;
     *out = &s->view;
     return 1;
 }
 
-static void standin_free(struct trainer *t, const char *why_failed)
+static void standin_free(struct workload *load, const char *why_failed)
 {
-    struct standin *s = (struct standin *)t;
+    struct standin *s = (struct standin *)load;
 
     (void)why_failed;
     free(s->target);
@@ -104,11 +104,11 @@ static void standin_free(struct trainer *t, const char *why_failed)
     free(s);
 }
 
-static const struct trainer_ops ops = {.begin = standin_begin,
-                                       .gradient = standin_gradient,
-                                       .evaluate = standin_evaluate,
-                                       .tensors = standin_tensors,
-                                       .free = standin_free};
+static const struct workload_ops ops = {.begin = standin_begin,
+                                        .gradient = standin_gradient,
+                                        .evaluate = standin_evaluate,
+                                        .tensors = standin_tensors,
+                                        .free = standin_free};
 
 static void fill_vector(float *v, size_t n, uint64_t seed, uint64_t what)
 {
@@ -119,7 +119,7 @@ static void fill_vector(float *v, size_t n, uint64_t seed, uint64_t what)
         v[i] = rng_normal(&r);
 }
 
-int trainer_standin(struct trainer **out, size_t n_params, uint64_t seed, struct err *e)
+int workload_standin(struct workload **out, size_t n_params, uint64_t seed, struct err *e)
 {
     struct standin *s = calloc(1, sizeof *s);
 
@@ -129,14 +129,14 @@ int trainer_standin(struct trainer **out, size_t n_params, uint64_t seed, struct
     }
     if (!s || !s->target || !s->noise) {
         if (s)
-            standin_free(&s->t, NULL);
+            standin_free(&s->base, NULL);
         return err_set(e, ERR_NOMEM, "no memory for gradients of %zu numbers", n_params);
     }
-    s->t = (struct trainer){.ops = &ops, .n_params = n_params, .n_trained = n_params, .has_test = true};
+    s->base = (struct workload){.ops = &ops, .n_params = n_params, .n_trained = n_params, .has_test = true};
     s->seed = seed;
     s->view = (struct tensor_view){.name = "weights", .type = TENSOR_F32, .n_dims = 1, .shape = {n_params}};
     fill_vector(s->target, n_params, seed, 0x7a);
     fill_vector(s->noise, NOISE, seed, 0x15);
-    *out = &s->t;
+    *out = &s->base;
     return 0;
 }

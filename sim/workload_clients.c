@@ -1,5 +1,5 @@
-/* trainer_client -- the trainer that is a function of a training program: client_pool.h has its processes. A
- * function that trains is called for a step of the job in which the worker takes part, one that gives
+/* workload_clients -- the workload that is a function of a training program: client_pool.h has its processes.
+ * A function that trains is called for a step of the job in which the worker takes part, one that gives
  * gradients for each block of a step, and then psgd updates as it updates a network. */
 #include <limits.h>
 #include <math.h>
@@ -16,8 +16,8 @@
 
 enum { MEASURED = 3 };
 
-struct client_trainer {
-    struct trainer t;
+struct client_workload {
+    struct workload base;
     const struct settings *set;
     struct client_pool *pool;
     char *arch;
@@ -30,34 +30,35 @@ struct client_trainer {
     struct client_answer evaluation;
 };
 
-static void client_begin(struct trainer *t, float *params)
+static void client_begin(struct workload *load, float *params)
 {
-    memcpy(params, ((struct client_trainer *)t)->initial, t->n_params * sizeof *params);
+    memcpy(params, ((struct client_workload *)load)->initial, load->n_params * sizeof *params);
 }
 
-static struct client_call call_of(const struct trainer_batch *b, const float *params)
+static struct client_call call_of(const struct workload_batch *b, const float *params)
 {
     return (struct client_call){
         .node = b->node, .block = b->block, .step = b->step, .lr_factor = b->lr_factor, .params = params};
 }
 
-static int client_start(struct trainer *t, const struct trainer_batch *b, const float *params, struct err *e)
+static int client_start(struct workload *load, const struct workload_batch *b, const float *params,
+                        struct err *e)
 {
     const struct client_call c = call_of(b, params);
 
-    return client_pool_begin(((struct client_trainer *)t)->pool, &c, e);
+    return client_pool_begin(((struct client_workload *)load)->pool, &c, e);
 }
 
-static int take_call(struct trainer *t, const struct trainer_batch *b, const float *params, float *out,
+static int take_call(struct workload *load, const struct workload_batch *b, const float *params, float *out,
                      struct client_answer *a, struct err *e)
 {
     const struct client_call c = call_of(b, params);
 
-    if (client_pool_take(((struct client_trainer *)t)->pool, &c, out, a, e) < 0)
+    if (client_pool_take(((struct client_workload *)load)->pool, &c, out, a, e) < 0)
         return e->code;
-    t->metrics = a->metrics;
-    t->n_metrics = a->n_metrics;
-    t->has_labels = t->has_labels || !isnan(a->accuracy);
+    load->metrics = a->metrics;
+    load->n_metrics = a->n_metrics;
+    load->has_labels = load->has_labels || !isnan(a->accuracy);
     return 0;
 }
 
@@ -70,14 +71,14 @@ static const char *find_nonfinite(const struct model_spec *m, const float *param
     return NULL;
 }
 
-static int client_train(struct trainer *t, const struct trainer_batch *b, float *params,
+static int client_train(struct workload *load, const struct workload_batch *b, float *params,
                         struct step_result *result, double *lr, struct err *e)
 {
-    const struct client_trainer *c = (const struct client_trainer *)t;
+    const struct client_workload *c = (const struct client_workload *)load;
     struct client_answer a;
     const char *tensor;
 
-    if (take_call(t, b, params, params, &a, e) < 0)
+    if (take_call(load, b, params, params, &a, e) < 0)
         return e->code;
     tensor = find_nonfinite(&c->spec, params);
     if (tensor) {
@@ -91,14 +92,14 @@ static int client_train(struct trainer *t, const struct trainer_batch *b, float 
     return 0;
 }
 
-static int client_gradient(struct trainer *t, const struct trainer_batch *b, const float *params,
+static int client_gradient(struct workload *load, const struct workload_batch *b, const float *params,
                            float *grads, struct net_score *score, struct err *e)
 {
-    const struct client_trainer *c = (const struct client_trainer *)t;
+    const struct client_workload *c = (const struct client_workload *)load;
     size_t batch = (size_t)c->set->batch_size;
     struct client_answer a;
 
-    if (take_call(t, b, params, grads, &a, e) < 0)
+    if (take_call(load, b, params, grads, &a, e) < 0)
         return e->code;
     if (a.n != batch) {
         err_set(e, ERR_TRAINER, "step %llu of worker %d: gradient() is of %zu samples, and --batch_size %zu",
@@ -107,7 +108,7 @@ static int client_gradient(struct trainer *t, const struct trainer_batch *b, con
                            "the number of samples.");
     }
     /* A network's gradient has the new values of statistics, a program's the old ones less the new ones. */
-    for (size_t i = t->n_trained; i < t->n_params; i++)
+    for (size_t i = load->n_trained; i < load->n_params; i++)
         grads[i] = params[i] - grads[i];
     score->loss += a.loss * (double)a.n;
     score->n += a.n;
@@ -115,12 +116,12 @@ static int client_gradient(struct trainer *t, const struct trainer_batch *b, con
     return 0;
 }
 
-static int client_evaluate(struct trainer *t, const float *params, uint64_t step, double *loss,
+static int client_evaluate(struct workload *load, const float *params, uint64_t step, double *loss,
                            double *accuracy, struct err *e)
 {
-    struct client_trainer *c = (struct client_trainer *)t;
+    struct client_workload *c = (struct client_workload *)load;
     const struct client_call call = {.step = step, .params = params};
-    size_t bytes = t->n_params * sizeof *params;
+    size_t bytes = load->n_params * sizeof *params;
     bool decides = c->set->target_accuracy > 0 || c->set->patience > 0;
 
     if (!c->has_evaluated || memcmp(c->evaluated, params, bytes) != 0) {
@@ -132,12 +133,12 @@ static int client_evaluate(struct trainer *t, const float *params, uint64_t step
     }
     *loss = c->evaluation.loss;
     *accuracy = c->evaluation.accuracy;
-    t->metrics = c->evaluation.metrics;
-    t->n_metrics = c->evaluation.n_metrics;
+    load->metrics = c->evaluation.metrics;
+    load->n_metrics = c->evaluation.n_metrics;
     if (c->evaluation.n > 0)
         return 0;
     if (!decides)
-        return TRAINER_HAS_NO_TEST;
+        return WORKLOAD_HAS_NO_TEST;
     return err_set(e, ERR_TRAINER, "client() has no evaluate=, and %s needs evaluations",
                    c->set->patience > 0 ? "--patience" : "--target-accuracy");
 }
@@ -150,9 +151,9 @@ static int by_size(const void *a, const void *b)
 }
 
 /* The first call of a program may take longer than the others. */
-static int client_measure(struct trainer *t, double *step_s, double *eval_s, struct err *e)
+static int client_measure(struct workload *load, double *step_s, double *eval_s, struct err *e)
 {
-    struct client_trainer *c = (struct client_trainer *)t;
+    struct client_workload *c = (struct client_workload *)load;
     const struct client_call call = {.lr_factor = 1, .params = c->initial};
     struct client_answer ignored;
     double seconds[MEASURED], begun;
@@ -169,9 +170,9 @@ static int client_measure(struct trainer *t, double *step_s, double *eval_s, str
     return 0;
 }
 
-static size_t client_tensors(struct trainer *t, const float *params, const struct tensor_view **out)
+static size_t client_tensors(struct workload *load, const float *params, const struct tensor_view **out)
 {
-    struct client_trainer *c = (struct client_trainer *)t;
+    struct client_workload *c = (struct client_workload *)load;
 
     for (int i = 0; i < c->spec.n_tensors; i++)
         weights_view(&c->views[i], &c->spec.tensors[i],
@@ -180,13 +181,13 @@ static size_t client_tensors(struct trainer *t, const float *params, const struc
     return (size_t)c->spec.n_tensors;
 }
 
-static void client_free(struct trainer *t, const char *why_failed)
+static void client_free(struct workload *load, const char *why_failed)
 {
-    struct client_trainer *c = (struct client_trainer *)t;
+    struct client_workload *c = (struct client_workload *)load;
 
     client_pool_close(c->pool, why_failed);
     model_spec_clear(&c->spec);
-    free(c->t.ranges);
+    free(c->base.ranges);
     free(c->arch);
     free(c->initial);
     free(c->evaluated);
@@ -195,7 +196,7 @@ static void client_free(struct trainer *t, const char *why_failed)
     free(c);
 }
 
-static int read_values(struct client_trainer *c, const char *folder, struct err *e)
+static int read_values(struct client_workload *c, const char *folder, struct err *e)
 {
     char path[PATH_MAX];
     struct tensor_file f;
@@ -211,13 +212,13 @@ static int read_values(struct client_trainer *c, const char *folder, struct err 
     return rc;
 }
 
-static int open_model(struct client_trainer *c, const char *folder, struct err *e)
+static int open_model(struct client_workload *c, const char *folder, struct err *e)
 {
     const struct settings *set = c->set;
     size_t n, n_statistics;
 
     if (model_spec_read(&c->spec, &c->arch, folder, e) < 0 ||
-        placement_lay_out(&c->t.ranges, set->placement, &c->spec, set->server_count, e) < 0)
+        placement_lay_out(&c->base.ranges, set->placement, &c->spec, set->server_count, e) < 0)
         return e->code;
     if (c->spec.is_reordered)
         return err_set(e, ERR_CONFIG,
@@ -236,24 +237,24 @@ static int open_model(struct client_trainer *c, const char *folder, struct err *
     return read_values(c, folder, e);
 }
 
-int trainer_client(struct trainer **out, const struct settings *set, const struct simulation *how,
-                   const struct blocks *b, const char *folder, struct err *e)
+int workload_clients(struct workload **out, const struct settings *set, const struct simulation *how,
+                     const struct blocks *b, const char *folder, struct err *e)
 {
-    static const struct trainer_ops training = {.begin = client_begin,
-                                                .start = client_start,
-                                                .train = client_train,
-                                                .evaluate = client_evaluate,
-                                                .measure = client_measure,
-                                                .tensors = client_tensors,
-                                                .free = client_free};
-    static const struct trainer_ops giving = {.begin = client_begin,
-                                              .start = client_start,
-                                              .gradient = client_gradient,
-                                              .evaluate = client_evaluate,
-                                              .measure = client_measure,
-                                              .tensors = client_tensors,
-                                              .free = client_free};
-    struct client_trainer *c = calloc(1, sizeof *c);
+    static const struct workload_ops training = {.begin = client_begin,
+                                                 .start = client_start,
+                                                 .train = client_train,
+                                                 .evaluate = client_evaluate,
+                                                 .measure = client_measure,
+                                                 .tensors = client_tensors,
+                                                 .free = client_free};
+    static const struct workload_ops giving = {.begin = client_begin,
+                                               .start = client_start,
+                                               .gradient = client_gradient,
+                                               .evaluate = client_evaluate,
+                                               .measure = client_measure,
+                                               .tensors = client_tensors,
+                                               .free = client_free};
+    struct client_workload *c = calloc(1, sizeof *c);
     const struct client_pool_config cfg = {.set = set,
                                            .blocks = b,
                                            .spec = &c->spec,
@@ -265,16 +266,16 @@ int trainer_client(struct trainer **out, const struct settings *set, const struc
         return err_set(e, ERR_NOMEM, "no memory for a training program");
     c->set = set;
     if (open_model(c, folder, e) < 0 || client_pool_open(&c->pool, &cfg, e) < 0) {
-        client_free(&c->t, e->text);
+        client_free(&c->base, e->text);
         return e->code;
     }
-    c->t = (struct trainer){.ops = client_pool_gives_gradients(c->pool) ? &giving : &training,
-                            .n_params = c->spec.n_params,
-                            .n_trained = c->spec.n_trained,
-                            .momentum = c->spec.n_params > c->spec.n_trained ? c->momentum : NULL,
-                            .arch = c->arch,
-                            .ranges = c->t.ranges,
-                            .spec = &c->spec};
-    *out = &c->t;
+    c->base = (struct workload){.ops = client_pool_gives_gradients(c->pool) ? &giving : &training,
+                                .n_params = c->spec.n_params,
+                                .n_trained = c->spec.n_trained,
+                                .momentum = c->spec.n_params > c->spec.n_trained ? c->momentum : NULL,
+                                .arch = c->arch,
+                                .ranges = c->base.ranges,
+                                .spec = &c->spec};
+    *out = &c->base;
     return 0;
 }
