@@ -221,21 +221,18 @@ static int wait_a_while(const struct trainer_link *l, double deadline, double *s
     return l->cfg.waiting ? l->cfg.waiting(l->cfg.owner, e) : 0;
 }
 
-/* *second: 0 in the first call of an answer. */
+/* *second: 0 in the first call of an answer. Before each record there is a wait, however short: a program
+ * that sends metrics without a pause must not keep the caller from its other work. */
 static int await_record(struct trainer_link *l, struct trainer_record *r, int *fd, double deadline,
                         double *second, struct err *e)
 {
-    int rc = *second > 0 ? 1 : take_record(l, r, fd, e);
+    int rc;
 
-    /* A program that sends metrics without a pause must not keep the caller from its other work: so before
-     * each record but the first there is a wait, however short. */
-    while (rc == 1) {
-        *second = *second > 0 ? *second : clock_now() + WAIT_S;
+    *second = *second > 0 ? *second : clock_now() + WAIT_S;
+    do
         if (wait_a_while(l, deadline, second, e) < 0)
             return e->code;
-        rc = take_record(l, r, fd, e);
-    }
-    *second = *second > 0 ? *second : clock_now() + WAIT_S;
+    while ((rc = take_record(l, r, fd, e)) == 1);
     return rc;
 }
 
