@@ -27,6 +27,7 @@ import os
 import random
 import re
 import sys
+import zlib
 from array import array
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -39,6 +40,8 @@ __all__ = ["Batches", "Error", "Info", "Vector", "Worker", "batches", "client", 
 
 Numbers = Tuple[int, float, float, float]  # samples, their mean loss, accuracy or nan, lr
 Save, Restore = Callable[[], bytes], Callable[[bytes], None]
+WATCHED = 10  # steps, in which an update has changed a parameter
+STEPLESS = 1000  # batches without a step, beside whole passes over the loader
 
 _worker: Optional["Worker"] = None
 
@@ -95,6 +98,10 @@ class Worker:
         self._lr_factor = 1.0
         self._knows_factor = True
         self._is_read = True  # psgd reads the parameters after this step
+        self._values_before = 0  # a checksum of the parameters before the program's first step
+        self._first_loss = 0.0
+        self._n_watched = 0  # steps since then; WATCHED and more: it is known whether they change
+        self._failure: Optional[Error] = None  # the job has failed
         self.steps_done = 0
         self.takes_part = True
         self.why = ""  # the job has ended
@@ -248,6 +255,7 @@ class Worker:
                 if r.flags & wire.HAS_CHANGED:
                     self._load()
                 self._state = "go"
+                self._watch()
                 if not self._finished:
                     return True
                 self._tell_finished()
@@ -295,7 +303,12 @@ class Worker:
                 self._state = "ended"
         else:
             self._state = "go"
+            self._watch()
         return self._state != "ended"
+
+    def _watch(self) -> None:
+        if self._n_watched == 0:
+            self._values_before = self._checksum()
 
     def gradient(self, *, loss: float, samples: int, lr: float, accuracy: Optional[float] = None) -> Any:
         """The gradient of so many samples, whose mean loss is `loss`, is in `grad`; lr: the rate of the update to come. Returns the
@@ -356,10 +369,32 @@ class Worker:
             raise Error(
                 f"the job's rule changes the learning rate, here by {self._lr_factor:g}: multiply that of each update by Worker.lr_factor"
             )
+        self._refuse_unchanged()
         self._state = "psgd"
         self.steps_done += 1
         if self._link:
             self._tell_numbers(wire.UPDATED)
+
+    def _checksum(self) -> int:
+        with memoryview(self._memory) as memory, memory[: 4 * self._layout.n_params] as values:
+            return zlib.crc32(values)
+
+    def _refuse_unchanged(self) -> None:
+        """The first updates, if none of them has changed a parameter: `W = W - ...` makes an array of the program's own, and its loss
+        falls while the job's model stays as it is. A loss that stays, too, is that of a program that computes nothing."""
+        samples, loss, _, lr = self._numbers
+        if self._n_watched >= WATCHED:
+            return
+        self._n_watched += 1
+        if self._n_watched == 1:
+            self._first_loss = loss
+        if not (samples > 0 and lr > 0 and loss != 0):  # an update that need not change any
+            self._n_watched = WATCHED
+        elif self._n_watched == WATCHED and loss != self._first_loss and self._checksum() == self._values_before:
+            raise Error(
+                f"no parameter has changed in {WATCHED} steps: psgd's arrays are those of the worker that open() returns, and an "
+                'update changes them in place, as w["W"][...] -= lr * by["W"]'
+            )
 
     def sync(self, **numbers: Any) -> bool:
         """For a loop of your own, at the end of each step: stepped(), then next()."""
@@ -484,6 +519,8 @@ class Worker:
     ) -> Iterator[Any]:
         if evaluate is not None and not callable(evaluate):
             raise Error(f"evaluate= takes a function, not {kind_of(evaluate)}")
+        if not hasattr(loader, "__iter__") and not hasattr(loader, "__getitem__"):
+            raise Error(f"steps() takes a loader or another iterable of batches, not {kind_of(loader)}")
         if steps_per_epoch < 0:
             raise Error(f"steps_per_epoch={steps_per_epoch} is less than 0")
         self._evaluate = evaluate
@@ -494,6 +531,8 @@ class Worker:
             return self._one_pass(loader)
         if self._state == "new" and steps_per_epoch:
             self._batches = steps_per_epoch
+            if passes.loader is not loader:  # as many fewer as its part has fewer batches
+                self._batches = max(1, steps_per_epoch * len(passes.loader) // max(1, len(loader)))
         if self._state == "new" and not self._batches:
             with suppress(TypeError):  # a DataLoader of a stream has a len() that fails
                 self._batches = len(passes.loader)
@@ -510,11 +549,15 @@ class Worker:
         """Alone."""
         self._finished = self._has_told_finished = self._has_evaluated = False
         self._state = "psgd"
+        n_before, n_batches = self.steps_done, 0
         for batch in loader:
             if self._state == "psgd" and not self.next():
                 return
+            n_batches += 1
             yield from self._given_out(batch)
         self._state = "psgd"
+        if n_batches > 0 and self.steps_done == n_before:
+            note(_no_step(n_batches))
         if self._evaluate is not None:
             self._answer(*self._evaluated_by(self._evaluate))
 
@@ -523,9 +566,14 @@ class Worker:
         while self.next():
             if not self.takes_part and self._follow():
                 continue
+            n_batches, n_begun = 0, passes.n_begun
             while self._state == "go":  # several times where gradients are accumulated
                 batch = passes.next_batch()
                 if batch is not _END:
+                    # Gradients of all batches may be accumulated, and those of the loader before it was divided.
+                    if n_batches >= STEPLESS and passes.n_begun - n_begun > self.info.n_nodes + 1:
+                        raise Error(_no_step(n_batches))
+                    n_batches += 1
                     last = batch
                     yield from self._given_out(batch)
                     continue
@@ -583,7 +631,8 @@ class Worker:
         if r.flags & wire.DESCRIBES:
             raise SystemExit(0)
         if r.flags & wire.HAS_FAILED:
-            raise Error(f"the job has failed: {self.why}" if self.why else "the job has failed")
+            self._failure = Error(f"the job has failed: {self.why}" if self.why else "the job has failed")
+            raise self._failure
         return False
 
     def _fork(self) -> None:
@@ -635,6 +684,13 @@ class Batches:
         rows = self._rows(epoch)
         for at in range(0, len(rows) // self._size * self._size, self._size):
             yield rows[at : at + self._size]
+
+
+def _no_step(n_batches: int) -> str:
+    return (
+        f"the loop has taken {n_batches} batches and made no step: it calls neither step() of an optimizer that was given to wrap() "
+        "nor stepped()"
+    )
 
 
 _END = object()
@@ -742,6 +798,9 @@ def _report_failure(w: Worker) -> None:
     others = sys.excepthook
 
     def hook(kind: Any, error: BaseException, trace: Any) -> None:
+        if error is w._failure:  # elsewhere: no line of the program is at fault
+            note(str(error))
+            return
         if w._link and w._state not in ("ended", "forked"):
             w._link.fail(str(error) if isinstance(error, Error) else f"{_place_of(trace)}{kind.__name__}: {error}")
         others(kind, error, trace)
@@ -829,7 +888,8 @@ def steps(
     divide: a torch DataLoader with a batch_size and without a sampler of its own gives each worker its part of the dataset, in the
     batches of batches(); None: unless the program has called shard() or batches(). Another loader gives each worker what it has.
 
-    steps_per_epoch: of the job, where a pass over the loader has another number of steps than of batches."""
+    steps_per_epoch: those in a pass over the loader as the program has it, where they are not as many as its batches. An epoch of the
+    job has as many; if the workers divide the loader, accordingly fewer."""
     return worker()._steps(loader, evaluate, divide, steps_per_epoch)
 
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from . import trainer_torch_state
 from . import trainer_vector as vector
 from . import trainer_wire as wire
-from .trainer import Worker
+from .trainer import WATCHED, Worker
 from .trainer_wire import Error, note
 
 NAMED_MAX = 8  # tensors in a line
@@ -112,6 +112,8 @@ class TorchWorker(Worker):
         self._samples = 0  # that steps() has given since the last step
         self._new_samples = 0  # of these since the last backward()
         self._is_driven = self._is_pinned = False
+        self._n_watched = WATCHED  # the net's tensors are psgd's, or copied; what is watched here is:
+        self._n_changed = 0  # batches before the first step after which the parameters were others
         self._has_passed = False  # alone: the last pass was whole
         self._overflows = False  # the gradient that was handed over is not finite
         self._is_behind = False  # psgd's parameters are older than the net's, ...
@@ -505,7 +507,19 @@ class TorchWorker(Worker):
         n = _samples_of(batch)
         self._samples += n
         self._new_samples += n
+        before = None if self.steps_done or self._state != "go" else self._versions()
         yield from super()._given_out(batch)
+        if before is not None and self._state == "go" and self._versions() != before:
+            self._n_changed += 1
+            if self._n_changed == 3:  # one change may be initial values that depend on the data
+                raise Error(
+                    "the parameters change and no step is made: the loop calls step() of another optimizer than that which was given "
+                    "to wrap(), or updates them itself"
+                )
+
+    def _versions(self) -> List[int]:
+        """Each change in place has torch count one."""
+        return [s.find(self.net)._version for s in self._slots]
 
     def _pass_ended(self) -> None:
         if self.scheduler is None:

@@ -62,6 +62,15 @@ for batch in psgd.trainer.steps([10, 11, 12]):
     w.gradient(loss=0, samples=1, lr=1)
     w.stepped()
 """
+UPDATES = """
+import psgd.trainer
+w = psgd.trainer.open({"w": (2,)})
+while w.next():
+    for name, i in ("w", 0), ("w", 1):
+        w.gradient(loss=%s, samples=4, lr=%s) if i == 0 else None
+        %s
+    w.stepped()
+"""
 
 
 def stopped_at_once(p):
@@ -473,7 +482,36 @@ class Ends(unittest.TestCase):
             p.begin()
             p.stop("node 1 was lost", HAS_FAILED)
             p.expects = 1
-        self.assertTrue(p.stderr.endswith("psgd.trainer.Error: the job has failed: node 1 was lost\n"))
+        self.assertEqual(p.stderr, "psgd: the job has failed: node 1 was lost\n")
+
+    def test_an_update_of_other_arrays_is_an_error_after_ten_steps(self):
+        for change in "x = w[name][i] - 0.5", "w[name][i] -= 0.5":
+            with self.subTest(change), Psgd(UPDATES % ("1 + w.steps_done", 0.1, change)) as p:
+                p.begin()
+                for k in range(9):
+                    p.local_step(k)
+                if "x =" in change:
+                    p.go(9)
+                    self.assertTrue(p.take(FAILED).text.startswith("no parameter has changed in 10 steps: psgd's arrays are those"))
+                    p.expects = 1
+                else:
+                    p.local_step(9)
+                    p.stop()
+
+    def test_updates_at_the_rate_0_and_of_a_program_that_computes_nothing_may_leave_all_as_it_is(self):
+        for loss, lr in ("1 + w.steps_done", 0), ("1", 0.1):
+            with Psgd(UPDATES % (loss, lr, "pass")) as p:
+                p.begin()
+                for k in range(12):
+                    p.local_step(k)
+                p.stop()
+
+    def test_a_loop_that_makes_no_step_is_an_error(self):
+        with Psgd('import psgd.trainer\npsgd.trainer.open({"w": (1,)})\nfor batch in psgd.trainer.steps([1, 2]):\n    pass') as p:
+            p.begin()
+            p.go(0)
+            self.assertTrue(p.take(FAILED).text.startswith("the loop has taken 1000 batches and made no step: it calls neither"))
+            p.expects = 1
 
     def test_the_end_of_psgd_is_an_error(self):
         for turns in range(3):
@@ -701,6 +739,14 @@ class Calls(unittest.TestCase):
 
 
 class Alone(unittest.TestCase):
+    def test_a_pass_without_a_step_is_said(self):
+        program = LOOP.replace("    w.gradient(loss=0, samples=1, lr=1)\n    w.stepped()\n", "")
+        self.assertIn("psgd: the loop has taken 3 batches and made no step: it calls neither", alone(program))
+
+    def test_steps_of_what_has_no_batches(self):
+        program = LOOP.replace("for batch", "try:\n    psgd.trainer.steps(3)\nexcept psgd.trainer.Error as e:\n    print(e)\nfor batch")
+        self.assertEqual(alone(program).splitlines()[0], "steps() takes a loader or another iterable of batches, not 3")
+
     def test_steps_are_one_pass_and_the_evaluation_is_printed(self):
         self.assertEqual(alone(LOOP), "10 0.0\n11 0.0\n12 0.0\n")
         program = LOOP.replace("[10, 11, 12]", "[10, 11, 12], evaluate=lambda: (0.25, 0.5)")

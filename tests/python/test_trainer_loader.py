@@ -87,6 +87,12 @@ class Loaders(unittest.TestCase):
             self.assertEqual(p.begin(DESCRIBES), 2)
             p.stop(flags=DESCRIBES)
 
+    def test_steps_of_an_epoch_are_divided_as_its_batches(self):
+        for arguments, due in ("6", 3), ("1", 1), ("6, divide=False", 6):
+            with self.start(f"DataLoader(Data(), batch_size=2), steps_per_epoch={arguments}") as p:
+                self.assertEqual(p.begin(DESCRIBES), due)
+                p.stop(flags=DESCRIBES)
+
     def test_a_batch_is_not_larger_than_a_workers_part_unless_such_are_dropped(self):
         for drop_last, due in (False, 3), (True, 7):
             with self.start(f"DataLoader(Data(), batch_size=7, drop_last={drop_last})") as p:

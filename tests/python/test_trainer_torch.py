@@ -1013,6 +1013,13 @@ class Refused(unittest.TestCase):
                 )
                 p.expects = 1
 
+    def test_an_optimizer_that_was_not_given_to_wrap(self):
+        with Psgd(LINEAR.replace("for x", SGD + "for x")) as p:
+            p.begin()
+            p.go(0)
+            self.assertTrue(p.take(FAILED).text.startswith("the parameters change and no step is made: the loop calls step() of another"))
+            p.expects = 1
+
     def test_several_optimizers_where_local_steps_are_changed(self):
         with Psgd(Optimizers.TWO) as p:
             p.take_tensors()
