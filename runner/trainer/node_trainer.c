@@ -246,7 +246,7 @@ static int accept_program(struct training_program *p, double deadline, struct er
         trainer_link_await_ready(&p->link, &n_batches, deadline, e) < 0)
         return e->code;
     if (n_batches > 0 && n_batches != (uint64_t)n->set.steps_per_epoch)
-        fprintf(stderr, "%s has %" PRIu64 " batches in an epoch here; an epoch of the job has %d steps\n",
+        fprintf(stderr, "%s has %" PRIu64 " steps in an epoch here; an epoch of the job has %d\n",
                 n->set.trainer, n_batches, n->set.steps_per_epoch);
     close(p->memory_fd);
     p->memory_fd = -1;

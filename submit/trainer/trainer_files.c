@@ -43,14 +43,19 @@ static void leave_out_results(struct trainer_files *f, const char *below)
     snprintf(f->results + at, sizeof f->results - at, "%s%s", at > 0 ? ", " : "", below);
 }
 
+static int hint_data(struct err *e)
+{
+    return err_hint(e, "Data is not sent with a program: keep it in another folder, at the same path on each "
+                       "machine, and give that path as an argument, after --.");
+}
+
 static int too_many_bytes(const struct trainer_files *f, const char *name, uint64_t more, struct err *e)
 {
     char most[TEXT_AMOUNT], before[TEXT_AMOUNT], this[TEXT_AMOUNT];
 
     err_set(e, ERR_CONFIG, "the files of a program may have %s together: %s has %s, and those before it %s",
             text_bytes(most, TRAINER_BYTES_MAX), name, text_bytes(this, more), text_bytes(before, f->bytes));
-    return err_hint(e, "Data is not sent with a program: keep it in another folder, at the same path on each "
-                       "machine, and give that path as an argument, after --.");
+    return hint_data(e);
 }
 
 /* Reads the open file `fd` as the next one. */
@@ -60,8 +65,10 @@ static int read_file(struct trainer_files *f, const char *name, int fd, const st
     char path[FILE_FD_PATH], *bytes;
     size_t len;
 
-    if (f->n == TRAINER_FILES_MAX)
-        return err_set(e, ERR_CONFIG, "more than %d files", TRAINER_FILES_MAX);
+    if (f->n == TRAINER_FILES_MAX) {
+        err_set(e, ERR_CONFIG, "a program may have %d files, and this folder has more", TRAINER_FILES_MAX);
+        return hint_data(e);
+    }
     if (!trainer_package_has_name(name))
         return err_set(e, ERR_CONFIG,
                        "%.200s: the path is not UTF-8 that can be printed, or has %d bytes or more", name,
@@ -89,7 +96,7 @@ static int read_entry(struct trainer_files *f, const char *below, int dir, const
     struct stat st;
 
     if (fd < 0 && errno == ELOOP) {
-        err_set(e, ERR_CONFIG, "%s: a link", below);
+        err_set(e, ERR_CONFIG, "%s is a symbolic link", below);
         return err_hint(e,
                         "A program's folder may have regular files and folders only: copy the file there.");
     }

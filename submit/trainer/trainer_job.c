@@ -81,7 +81,7 @@ static int check_steps(const struct submission *s, const char *program, struct e
     const struct settings *set = &s->settings;
 
     if (s->n_batches > BATCHES_MAX)
-        return err_set(e, ERR_TRAINER, "%s: %llu batches in an epoch, at most %d", program,
+        return err_set(e, ERR_TRAINER, "%s: %llu steps in an epoch, at most %d", program,
                        (unsigned long long)s->n_batches, BATCHES_MAX);
     if (s->n_batches > 0)
         return 0;
@@ -119,12 +119,15 @@ static int take_description(struct submission *s, struct trainer_description *d,
 static void print_description(const struct submission *s, const char *program)
 {
     const struct model_spec *m = &s->model_spec;
-    char batches[64] = "batches of unknown number";
+    char statistics[64] = "", steps[64] = "an epoch of unknown length";
 
+    if (m->n_trained < m->n_params)
+        snprintf(statistics, sizeof statistics, ", %zu of these statistics", m->n_params - m->n_trained);
     if (s->n_batches > 0)
-        snprintf(batches, sizeof batches, "%llu batches in an epoch", (unsigned long long)s->n_batches);
-    console_info("%s has started here: %d tensors of %zu parameters, %zu of these statistics; %s.", program,
-                 m->n_tensors, m->n_params, m->n_params - m->n_trained, batches);
+        snprintf(steps, sizeof steps, "%llu step%s in an epoch", (unsigned long long)s->n_batches,
+                 s->n_batches == 1 ? "" : "s");
+    console_info("%s has started here: %d tensor%s of %zu parameter%s%s; %s.", program, m->n_tensors,
+                 m->n_tensors == 1 ? "" : "s", m->n_params, m->n_params == 1 ? "" : "s", statistics, steps);
 }
 
 /* Packs the program, and starts it from its own package, as the workers will do. */

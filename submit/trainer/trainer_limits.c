@@ -154,7 +154,8 @@ static int check_rule(const struct codec_facts *f, const char *program, enum tra
     if (!why && who == TRAINER_TRAINS && !trainer_limits_trains(f)) {
         err_set(e, ERR_CONFIG, "codec %s combines or changes gradients, and train() of %s gives parameters",
                 f->name, program);
-        return err_hint(e, "Take a rule of rounds, as fedavg or diloco, or simulate a function gradient.");
+        return err_hint(e, "Take a rule of rounds, as --codec fedavg or --codec diloco, or give client() a "
+                           "function gradient in place of train.");
     }
     if (!why)
         return 0;
