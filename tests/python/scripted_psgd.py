@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import warnings
 from types import SimpleNamespace
 
 OPEN, TENSOR, VALUES, SHARD, READY, GRADIENT, UPDATED, EVALUATED, METRIC, SAVED, RESTORED, FINISHED, FAILED, STORED = range(1, 15)
@@ -47,6 +48,7 @@ class Forked:
             os.environ.update(env)
             sys.stdout, sys.stderr = (open(fd, "w", buffering=1, closefd=False) for fd in (1, 2))
             sys.argv = ["-c", *arguments]
+            warnings.simplefilter("ignore", DeprecationWarning)  # unittest has them shown
             exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
             status = 0
         except SystemExit as e:
