@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runner/exchange/exchange_step.h"
+#include "runner/exchange/finish_vote.h"
 #include "runner/exchange/stop_vote.h"
 #include "tests/lib/cluster.h"
 
@@ -67,6 +68,13 @@ static const struct cluster_config rules[] = {
      .n_steps = 2,
      .n_params = N_PARAMS,
      .is_asgd = true},
+    {.codec = "plain",
+     .n_workers = 3,
+     .n_steps = 2,
+     .n_params = N_PARAMS,
+     .is_asgd = true,
+     .goes_on = 1,
+     .has_trainer = true},
 };
 enum { N_RULES = sizeof rules / sizeof *rules };
 
@@ -117,6 +125,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             exchange_on_step(n->x, &n->e);
         if (stop_vote_is_used(n->x))
             stop_vote_share(n->x, 1, 1, 0.5, &n->e);
+        if (finish_vote_is_used(n->x))
+            exchange_set_finished(n->x, &n->e);
     }
     while (used < size) {
         size_t k = receive(&c.cfg, n, data + used, size - used);
