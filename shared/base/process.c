@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ROUNDS_MAX = 50 };
+enum { ROUNDS_MAX = 50, LISTED_MAX = 16, LISTED_ROUNDS = 50 };
 
 int process_open(pid_t pid)
 {
@@ -280,11 +280,37 @@ static bool has_child(bool (*is_kept)(void *arg, pid_t child), void *arg)
     return true;
 }
 
+/* Kills the children that the kernel lists for this thread, which takes no longer on a machine with thousands
+ * of processes, and waits briefly until they have ended: mostly one, a monitor that has not ended yet. The
+ * list may lack some (proc(5)), and there is none where the kernel has no CONFIG_PROC_CHILDREN. */
+static void end_listed_children(bool (*is_kept)(void *arg, pid_t child), void *arg)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    pid_t killed[LISTED_MAX];
+    FILE *list = fopen("/proc/thread-self/children", "re");
+    size_t n = 0;
+    long pid;
+
+    while (list && n < LISTED_MAX && fscanf(list, "%ld", &pid) == 1)
+        if (!is_kept(arg, (pid_t)pid) && kill((pid_t)pid, SIGKILL) == 0)
+            killed[n++] = (pid_t)pid;
+    if (list)
+        fclose(list);
+    for (int i = 0; n > 0 && i < LISTED_ROUNDS; i++) {
+        if (waitpid(killed[n - 1], NULL, WNOHANG) != 0)
+            n--;
+        else
+            nanosleep(&pause, NULL);
+    }
+}
+
 void process_end_orphans(bool (*is_kept)(void *arg, pid_t child), void *arg)
 {
     const struct timespec pause = {.tv_nsec = 1000000}; /* so that the kernel ends the killed processes */
     bool is_done = false;
 
+    if (has_child(is_kept, arg))
+        end_listed_children(is_kept, arg);
     for (int i = 0; i < ROUNDS_MAX && !is_done && has_child(is_kept, arg); i++) {
         is_done = process_kill_descendants(getpid(), is_kept, arg) == 0;
         wait_for_ended(is_kept, arg);
