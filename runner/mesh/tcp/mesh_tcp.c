@@ -22,9 +22,11 @@ static const double BYE_REPORT_S = 3; /* unacknowledged BYEs are logged after th
 
 /* mesh_poll spins for this time before it sleeps. Waking a sleeping process takes about 50 us on a virtual
  * machine, longer than a small message, and a peer is silent for about 150 us while it receives, checks and
- * adds a chunk of 256 KiB. sched_yield in the loop makes spinning pay also with more nodes than processors:
- * a sleeping node lets its processor go idle, too. */
+ * adds a chunk of 256 KiB. sched_yield in the loop makes spinning pay also with a few nodes a processor: a
+ * sleeping node lets its processor go idle, too. With more nodes than SPINNERS_MAX a processor one of them
+ * nearly always has something to compute. */
 static const double SPIN_S = 250e-6;
+enum { SPINNERS_MAX = 4 };
 
 /* Bytes that arrived by the deadline are still processed after it, for at most this time, so that a peer that
  * sends without pause cannot hold up a poll. */
@@ -143,7 +145,7 @@ static int tcp_poll(struct mesh *m, struct mesh_event *out, double deadline, str
     struct tcp *t = (struct tcp *)m;
     size_t backlog = tcp_queued(m);
     double now = clock_now();
-    const double sleep_at = now + SPIN_S;
+    const double sleep_at = now + t->spin_s;
     const double latest = (deadline > now ? deadline : now) + OVERTIME_S;
 
     *out = (struct mesh_event){.kind = MESH_NOTHING};
@@ -343,6 +345,19 @@ static struct tcp *tcp_new(const struct mesh_spec *spec)
     return t;
 }
 
+/* Seconds for which mesh_poll spins, once it is known which peers are on this machine. */
+static double spin_seconds(const struct tcp *t)
+{
+    size_t n_here = 1;
+    cpu_set_t cpus;
+
+    for (size_t i = 0; i < t->n_peers; i++)
+        n_here += t->peers[i].is_local;
+    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0 && n_here > SPINNERS_MAX * (size_t)CPU_COUNT(&cpus))
+        return 0;
+    return SPIN_S;
+}
+
 static int tcp_open(struct mesh **out, const struct mesh_spec *spec, struct err *e)
 {
     size_t n_peers = ((const struct mesh_tcp_address *)spec->address)->n_peers;
@@ -359,6 +374,7 @@ static int tcp_open(struct mesh **out, const struct mesh_spec *spec, struct err 
         tcp_free(t);
         return e->code;
     }
+    t->spin_s = spin_seconds(t);
     *out = &t->mesh;
     return 0;
 }

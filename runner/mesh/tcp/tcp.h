@@ -107,6 +107,7 @@ struct tcp {
     double maintain_at, maintained_at; /* next and last time of tcp_links_maintain's work */
     size_t turn;                       /* index of the peer whose staged messages are next */
     int n_staged;                      /* staged messages returned since the last epoll_wait */
+    double spin_s;                     /* for which mesh_poll spins before it sleeps */
     bool is_open, is_closing;
     bool has_lacked_files; /* a connection could not be accepted; logged once */
 
