@@ -163,12 +163,10 @@ static int run_agent(struct agent *a, int listen_fd, struct err *e)
         token_link(a->opt.no_token ? "" : a->opt.token_file, a->auth.identity.pin, a->opt.port, &link) < 0)
         log_line(LOG_LEVEL_WARN, "agent", NULL, "token: %s", link.text);
     log_start(a);
-    runner_about_ask(&a->jobs.runner_about, &a->loop, a->jobs.runner_exe);
     if (agent_invite(a, &link) < 0)
         log_line(LOG_LEVEL_ERROR, "agent", NULL, "no invitation: %s", link.text);
     while (!stop.is_received)
         turn(a, s, 3600);
-    runner_about_clear(&a->jobs.runner_about);
     shut_down(a, s);
     if (a->is_local && !a->opt.no_token)
         token_unlink(a->opt.token_file, a->opt.port);
@@ -211,7 +209,8 @@ static int start_agent(struct agent_options *o, struct err *e)
     snprintf(a.jobs.runner_exe, sizeof a.jobs.runner_exe, "%s/job_runner", exe_dir);
     snprintf(a.exe, sizeof a.exe, "/proc/self/exe"); /* works also after the file was replaced */
     snprintf(a.jobs.codecs.builtin_dir, sizeof a.jobs.codecs.builtin_dir, "%s/codecs", exe_dir);
-    rc = runner_about_isolation(&a.jobs.isolation, a.jobs.runner_exe, o->require_isolation, e);
+    rc = runner_about_ask(&a.jobs.runner_about, &a.jobs.isolation, a.jobs.runner_exe, o->require_isolation,
+                          e);
     if (rc == 0)
         rc = trainer_rules_check(&a.jobs.trainers, &a.jobs.isolation, e);
     if (rc < 0)

@@ -192,6 +192,7 @@ void agent_close(struct agent *a)
     task_close_all(&a->jobs);
     blob_store_close(&a->jobs.blobs);
     trainer_about_clear(&a->jobs.trainer_about);
+    runner_about_clear(&a->jobs.runner_about);
     loop_close(&a->loop);
     auth_close(&a->auth);
     retention_close(&a->jobs);

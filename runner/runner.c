@@ -65,20 +65,23 @@ static void announce_engine(struct report *r, const char *warning)
         report_warn(r, warning);
 }
 
-/* For the agent, which links no BLAS (agent/jobs/runner_about.h). */
-static int about(void)
+static json_t *facts_json(void)
 {
     char engine[200];
-    json_t *facts;
-    char *line;
 
     blas_describe(engine, sizeof engine);
-    facts = json_pack("{s:o, s:i, s:i}", "engine", json_text(engine, sizeof engine), "codec_abi", CODEC_ABI,
-                      "frame_version", FRAME_VERSION);
-    line = facts ? json_line(facts) : NULL;
+    return json_pack("{s:o, s:i, s:i}", "engine", json_text(engine, sizeof engine), "codec_abi", CODEC_ABI,
+                     "frame_version", FRAME_VERSION);
+}
+
+/* Takes `o`. Returns the exit status. */
+static int print_line(json_t *o)
+{
+    char *line = o ? json_line(o) : NULL;
+
     if (line)
         fputs(line, stdout);
-    json_decref(facts);
+    json_decref(o);
     free(line);
     return line && fflush(stdout) == 0 ? 0 : 1;
 }
@@ -166,18 +169,23 @@ static void handle_signals(void)
     sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond the file size limit then fails, as on a full disk */
 }
 
-/* `job_runner --isolation`: what this kernel allows this user, for the agent. */
+/* `job_runner --isolation`: what this kernel allows this user, and what `--about` prints, for the agent,
+ * which links no BLAS: loading the libraries takes most of this process's time, so an agent starts it
+ * once. */
 static int print_isolation(void)
 {
+    json_t *facts = facts_json(), *o;
     struct sandbox s;
     struct err e;
 
     if (sandbox_enter(&s, -1, ISOLATION_NONE, &e) < 0) {
         fprintf(stderr, "%s\n", e.text);
+        json_decref(facts);
         return 1;
     }
-    sandbox_print(&s);
-    return 0;
+    o = sandbox_json(&s);
+    json_object_set_new(o, "runner", facts);
+    return print_line(o);
 }
 
 int main(int argc, char **argv)
@@ -190,11 +198,11 @@ int main(int argc, char **argv)
     struct err e = {0};
     int status;
 
+    warning = blas_choose_core(argv);
     if (argc == 2 && strcmp(argv[1], "--isolation") == 0)
         return print_isolation();
-    warning = blas_choose_core(argv);
     if (argc == 2 && strcmp(argv[1], "--about") == 0)
-        return about();
+        return print_line(facts_json());
     if (argc > 1 || fcntl(ORDERS_FD, F_GETFD) < 0 || fcntl(ORDERS_LISTEN_FD, F_GETFD) < 0)
         return helper_main(argc, argv, "job_runner", "the agent");
     if (report_open(&report, &e) < 0 ||

@@ -354,8 +354,7 @@ static bool is_own(void *arg, pid_t child)
     for (const struct task *t = jobs->first; t; t = t->next)
         if (t->runner.pid == child)
             return true;
-    return (jobs->runner_about.watch.on && jobs->runner_about.child.pid == child) ||
-           trainer_about_is_own(&jobs->trainer_about, child) ||
+    return trainer_about_is_own(&jobs->trainer_about, child) ||
            (jobs->is_other_child && jobs->is_other_child(jobs->other_children, child));
 }
 

@@ -211,16 +211,11 @@ int sandbox_enter(struct sandbox *out, int folder_fd, enum isolation required, s
     return err_hint(e, "agent --require-isolation %s allows it.", isolation_name(s.level));
 }
 
-void sandbox_print(const struct sandbox *s)
+json_t *sandbox_json(const struct sandbox *s)
 {
-    json_t *o = json_pack("{s:s, s:i, s:b, s:b, s:b, s:s}", "level", isolation_name(s->level), "landlock_abi",
-                          s->landlock_abi, "seccomp", (int)s->has_seccomp, "own_user", (int)s->has_own_user,
-                          "own_tree", (int)s->has_own_tree, "lacks", s->lacks);
-
-    if (o && json_dumpf(o, stdout, JSON_COMPACT) == 0)
-        putchar('\n');
-    json_decref(o);
-    fflush(stdout);
+    return json_pack("{s:s, s:i, s:b, s:b, s:b, s:s}", "level", isolation_name(s->level), "landlock_abi",
+                     s->landlock_abi, "seccomp", (int)s->has_seccomp, "own_user", (int)s->has_own_user,
+                     "own_tree", (int)s->has_own_tree, "lacks", s->lacks);
 }
 
 /* The compiler of a codec's source, which is hostile input: `#include "/etc/shadow"` would print that file

@@ -22,6 +22,7 @@
 #ifndef PSGD_SANDBOX_H
 #define PSGD_SANDBOX_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -43,9 +44,10 @@ struct sandbox {
  * threads. */
 int sandbox_enter(struct sandbox *out, int folder_fd, enum isolation required, struct err *e);
 
-/* {"level":"files","landlock_abi":7,"seccomp":true,"own_user":false,"own_tree":true,"lacks":"..."} and a
- * newline, which `job_runner --isolation` prints for its agent: sandbox_enter in a process that then ends. */
-void sandbox_print(const struct sandbox *s);
+/* {"level":"files","landlock_abi":7,"seccomp":true,"own_user":false,"own_tree":true,"lacks":"..."}, which
+ * `job_runner --isolation` prints for its agent: sandbox_enter in a process that then ends. NULL: no
+ * memory. */
+json_t *sandbox_json(const struct sandbox *s);
 
 /* For struct child_how, between fork and exec of a compiler, in the folder `arg` (a path): the compiler and
  * its helpers read system folders and that folder, write into that folder, have no sockets and no
