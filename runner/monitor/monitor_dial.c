@@ -123,6 +123,8 @@ static void advance_dial(struct monitor_state *m, struct monitor_peer *p)
     p->has_answered |= l->state == LINK_GREETED;
     if (l->state != before.state && (l->state == LINK_LISTENS || p->has_answered))
         l->deadline = clock_now() + SILENT_MOST_S;
+    if (has_limit(p))
+        m->silent_at = fmin(m->silent_at, l->deadline);
     if (why.code || l->state != before.state || l->was_seen != before.was_seen)
         report_dial(p, &why);
     if (why.code || l->state == LINK_GREETED)
@@ -155,11 +157,22 @@ void monitor_continue_dial(struct monitor_state *m, uint64_t tag)
     pthread_mutex_unlock(&m->lock);
 }
 
+/* For epoll_wait. */
+static int ms_until(double next, double now)
+{
+    return isinf(next) ? -1 : (int)((next - now) * 1e3) + 1;
+}
+
 int monitor_end_silent_dials(struct monitor_state *m)
 {
     double now = clock_now(), next = INFINITY;
 
     pthread_mutex_lock(&m->lock);
+    if (now < m->silent_at) { /* mostly: it is called before each event, and may have a thousand peers */
+        next = m->silent_at;
+        pthread_mutex_unlock(&m->lock);
+        return ms_until(next, now);
+    }
     for (struct monitor_peer *p = m->peers; p && p < m->peers + m->n_peers; p++) {
         struct err why = {0};
 
@@ -171,6 +184,7 @@ int monitor_end_silent_dials(struct monitor_state *m)
             end_dial(m, p);
         }
     }
+    m->silent_at = next;
     pthread_mutex_unlock(&m->lock);
-    return isinf(next) ? -1 : (int)((next - now) * 1e3) + 1;
+    return ms_until(next, now);
 }

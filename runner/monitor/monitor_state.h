@@ -84,8 +84,9 @@ struct monitor_state {
     int status_fd;        /* the job process's /proc/PID/status; -1: it cannot be read here */
     double memory_at;     /* clock_now of the next check of its memory */
 
-    int request_fd;  /* the second thread's */
-    int answer_poll; /* an epoll of what that thread waits for */
+    int request_fd;   /* the second thread's */
+    int answer_poll;  /* an epoll of what that thread waits for */
+    double silent_at; /* no connection is silent for too long before; INFINITY: none will be */
 
     char codec[MONITOR_NAME_MAX];
     bool is_executor;

@@ -128,7 +128,7 @@ static int serve_event(struct tcp *t, const struct epoll_event *ev, struct mesh_
     if (ev->data.ptr == t) /* the caller's descriptor */
         return 1;
     if (!ev->data.ptr)
-        return tcp_links_serve(t, e);
+        return tcp_links_serve(t, e) < 0 ? e->code : 0;
     return serve(t, ev->data.ptr, ev->events, out);
 }
 

@@ -144,7 +144,8 @@ void tcp_peer_drop(struct tcp *t, struct tcp_peer *p, const char *why);
  * single address is tried until the deadline. The message names each address with its error. Errors as
  * mesh_open. */
 int tcp_links_open(struct tcp *t, struct err *e);
-/* Handles one ready link. Errors: only while opening, when a peer cannot be reached for good. */
+/* Handles one ready link, and returns 1; 0: none is ready. Errors: only while opening, when a peer cannot be
+ * reached for good. */
 int tcp_links_serve(struct tcp *t, struct err *e);
 /* Times out handshakes, connects to awaited peers, ends peers that are lost, and detects silent ones. */
 int tcp_links_maintain(struct tcp *t, double now, struct err *e);

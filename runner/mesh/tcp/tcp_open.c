@@ -11,14 +11,19 @@
 #include "shared/base/clock.h"
 #include "shared/base/crypto.h"
 
-enum { OPENING_MS = 20 }; /* between checks for peers to reconnect to */
+enum {
+    OPENING_MS = 20,       /* between checks for peers to reconnect to */
+    OPENING_AT_ONCE = 256, /* events between them: a check reads the state of every peer and link */
+    LINKS_CHECKED = 128,   /* links for which a check every REDIAL_EVERY_S costs little */
+};
 
 static const double SUSPECT_S = 3; /* silence of a machine after which its connection is replaced */
 static const double MAINTAIN_EVERY_S = 1;
 static const double DIAL_MOST_S =
     1; /* longest connection attempt, because the machine may return at any moment */
-static const double ROUND_TRIPS = 4;       /* measured round trips added to DIAL_LEAST_S */
-static const double REDIAL_EVERY_S = 0.01; /* interval of tcp_links_maintain while peers are awaited */
+static const double ROUND_TRIPS = 4; /* measured round trips added to DIAL_LEAST_S */
+static const double REDIAL_EVERY_S =
+    0.01; /* interval of tcp_links_maintain while peers are awaited, for each LINKS_CHECKED links begun */
 static const double DIAL_LEAST_S = 0.2;
 static const double PAUSE_MAX_S = 0.1;
 static const double REFUSED_S = 0.4; /* if the port refuses connections for so long, the process has ended */
@@ -289,8 +294,8 @@ int tcp_links_serve(struct tcp *t, struct err *e)
     if (!l)
         accept_unproven(t);
     else if (l->fd >= 0)
-        return advance_link(t, l, e);
-    return 0;
+        return advance_link(t, l, e) < 0 ? e->code : 1;
+    return 1;
 }
 
 /* Does the peer's process listen, but has handled no connection since the broken one? Then it is busy
@@ -386,6 +391,15 @@ static int dial_if_due(struct tcp *t, size_t i, double now, struct err *e)
     return p->state == PEER_AWAITED && now >= p->redial_at && t->links[i].fd < 0 ? dial_peer(t, i, e) : 0;
 }
 
+/* While peers are awaited every wake-up is followed by a check, on a machine with more nodes than processors:
+ * it must not take longer with more peers. */
+static double maintain_period(const struct tcp *t)
+{
+    double redial_s = REDIAL_EVERY_S * ceil((double)t->n_links / LINKS_CHECKED);
+
+    return t->n_awaited > 0 ? fmin(redial_s, MAINTAIN_EVERY_S) : MAINTAIN_EVERY_S;
+}
+
 int tcp_links_maintain(struct tcp *t, double now, struct err *e)
 {
     double since = now - t->maintained_at, watched = since < SUSPECT_S ? since : SUSPECT_S;
@@ -401,7 +415,7 @@ int tcp_links_maintain(struct tcp *t, double now, struct err *e)
             return e->code;
     }
     t->maintained_at = now;
-    t->maintain_at = now + (t->n_awaited > 0 ? REDIAL_EVERY_S : MAINTAIN_EVERY_S);
+    t->maintain_at = now + maintain_period(t);
     return 0;
 }
 
@@ -433,6 +447,7 @@ int tcp_links_open(struct tcp *t, struct err *e)
     t->maintained_at = clock_now();
     while (t->n_awaited > 0) {
         struct epoll_event ev;
+        int rc = 1;
 
         if (flag_is_up(cfg->spec.interrupted))
             return err_set(e, ERR_CANCELLED, "asked to stop while nodes were connecting");
@@ -442,8 +457,10 @@ int tcp_links_open(struct tcp *t, struct err *e)
             return e->code;
         if (epoll_wait(t->links_epoll, &ev, 1, OPENING_MS) < 0 && errno != EINTR)
             return err_errno(e, ERR_IO, "epoll_wait");
-        if (tcp_links_serve(t, e) < 0)
-            return e->code;
+        for (int i = 0; rc > 0 && i < OPENING_AT_ONCE; i++)
+            rc = tcp_links_serve(t, e);
+        if (rc < 0)
+            return rc;
     }
     for (size_t i = 0; i < t->n_peers; i++)
         if (t->peers[i].state == PEER_AWAITED)
