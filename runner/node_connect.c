@@ -13,8 +13,14 @@
 #include "shared/base/clock.h"
 #include "shared/base/memory.h"
 
-/* All nodes are ready before the first connects, so only a node that has crashed takes so long. */
-static const double CONNECT_S = 30;
+/* All nodes are ready before the first connects, so only a node that has crashed takes so long; or hundreds
+ * of nodes that share a few processors, which take a millisecond of processor time for each pair of them. */
+static const double CONNECT_S = 30, CONNECT_PEER_S = 0.3;
+
+static double connect_timeout(size_t n_peers)
+{
+    return fmax(CONNECT_S, CONNECT_PEER_S * (double)n_peers);
+}
 
 /* Seconds in which connected nodes map each other's memory, and then in which they report the result: only a
  * node that hangs takes longer. At most a quarter of --round-timeout, because peers may wait for this node
@@ -63,7 +69,7 @@ static int settle_sharing(struct node *n, struct shm_agreement *a, bool collects
 
         if (!collects && open_send_pool(n, a, e) < 0)
             return e->code;
-        if (shm_agreement_is_late(a, collects ? CONNECT_S : join_timeout(n), now))
+        if (shm_agreement_is_late(a, collects ? connect_timeout(n->n_peers) : join_timeout(n), now))
             return collects ? shm_agreement_late(a, e) : shm_agreement_stop_waiting(a, e);
         if (mesh_poll(n->mesh, &ev, now + 0.5, e) < 0)
             return e->code;
@@ -296,7 +302,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
                                    .address = &address,
                                    .node = n->job.node,
                                    .limit = limit < SHM_AGREEMENT_BYTES ? SHM_AGREEMENT_BYTES : limit,
-                                   .deadline = clock_now() + CONNECT_S,
+                                   .deadline = clock_now() + connect_timeout(start->n_peers),
                                    .drops_stalled = exchange_never_waits(n->exchange),
                                    .interrupted = &node_interrupted};
     int rc;
