@@ -1,0 +1,56 @@
+#!/usr/bin/env bats
+# What the start of an agent and a node of a job cost, in counts that do not depend on the machine's speed: processes, system
+# calls, syncs. Each limit is a third above the count of this version. `make bench-scale` measures time and memory.
+load lib
+
+setup_file() { strace -f -qq -o /dev/null true 2>/dev/null || skip "strace is not installed, or cannot follow a process here"; }
+
+# most FILE N CALLS: the trace in FILE has at most N system calls with one of these names, a regular expression.
+most() {
+    local n
+    n=$(grep -cE "^[0-9]+ +($3)\(" "$1" || true)
+    [ "$n" -le "$2" ] || { echo "$1: $n calls of $3, more than $2" && return 1; }
+}
+
+# Calls that make, open or remove something, or map memory: their number does not depend on when messages arrive.
+MAKING='openat|openat2|mkdir|mkdirat|unlink|unlinkat|rename|renameat|renameat2|link|linkat|symlink|socket|socketpair|pipe2|mmap|mprotect'
+
+@test "an agent that starts asks one process about its runner, and syncs few files" {
+    isolation_needs
+    ENTER=(strace -D -f -qq -o start)
+    ISOLATION_IN="${ENTER[*]}"
+    start_agent 0
+    end_agent 0
+    most start 3 execve # the one that limits the test, the agent, its runner
+    most start 1 'fork|vfork|clone|clone3'
+    most start 16 'fsync|fdatasync'
+    most start 450 "$MAKING"
+}
+
+# follow FILE PID: writes the system calls of the process, and of those that it starts, from now on.
+follow() {
+    strace -f -qq -o "$1" -p "$2" 3>&- &
+    FOLLOWER=$!
+    within 60 grep -q "^TracerPid:[^0-9]*[1-9]" "/proc/$2/status"
+}
+
+@test "a node that has its packages is one program and two processes, and syncs few files" {
+    [ "$(id -u)" -eq 0 ] || skip "only root can follow an agent that runs: its memory has keys"
+    local job=(--workers worker.json --codec allreduce --node_count 2 --model softmax --dataset "$FEW" --epochs 1)
+    start_agents 2
+    "$SUBMIT" "${job[@]}" -o first
+    follow node "${AGENTS[1]}"
+    strace -f -qq -o submit "$BUILD/job_submit" "${job[@]}" -o again
+    kill -INT "$FOLLOWER"
+    wait "$FOLLOWER" || true
+    most node 1 execve
+    most node 3 'fork|vfork|clone|clone3' # two processes, and a thread of the monitor
+    most node 38 'fsync|fdatasync'
+    most node 3 connect
+    most node 465 "$MAKING"
+    most submit 1 execve
+    most submit 3 'fork|vfork|clone|clone3' # threads
+    most submit 11 'fsync|fdatasync'
+    most submit 6 connect
+    most submit 700 "$MAKING"
+}
