@@ -14,6 +14,8 @@
 /* Waking another processor takes up to 55 us on a virtual machine: a node spins about that long before it
  * sleeps. */
 static const double spin_s = 50e-6;
+/* With more nodes a processor than this, one of them nearly always has something to compute: none spins. */
+enum { SPINNERS_MAX = 4 };
 
 enum {
     PART_FLOATS = 65536, /* of a part: stays in a processor's own cache from summing to copying */
@@ -68,6 +70,7 @@ int shm_group_open(struct shm_group **out, struct rendezvous *m, size_t n_floats
 {
     struct shm_group *g = calloc(1, sizeof *g);
     cpu_set_t cpus;
+    int n_cpus;
 
     *out = NULL;
     if (!g) {
@@ -78,7 +81,9 @@ int shm_group_open(struct shm_group **out, struct rendezvous *m, size_t n_floats
     g->n = rendezvous_n(m);
     g->me = rendezvous_me(m);
     g->n_floats = n_floats;
-    g->must_yield = sched_getaffinity(0, sizeof cpus, &cpus) < 0 || CPU_COUNT(&cpus) < g->n;
+    n_cpus = sched_getaffinity(0, sizeof cpus, &cpus) < 0 ? 1 : CPU_COUNT(&cpus);
+    g->must_yield = n_cpus < g->n;
+    g->must_sleep = SPINNERS_MAX * n_cpus < g->n;
     for (int i = 0; i < g->n; i++) {
         struct sealed s = rendezvous_memory(m, i);
 
@@ -427,6 +432,8 @@ static int spin(struct shm_group *g, struct err *e)
 
         if (rc != 0)
             return rc;
+        if (g->must_sleep)
+            return 0;
         pause_briefly(g);
         if (g->must_yield || tries % TRIES_PER_CLOCK_READ == 0) {
             double now = clock_now();

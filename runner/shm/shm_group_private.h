@@ -40,6 +40,7 @@ struct shm_group {
     struct shm_group_view views[RENDEZVOUS_MAX];
     size_t n_taken[RENDEZVOUS_MAX]; /* parts of that node's slice copied in this collective */
     bool must_yield;                /* more nodes than processors */
+    bool must_sleep;                /* so many more that spinning delays those that compute */
     bool must_poll;                 /* may have slept since it last read the sockets */
     struct shm_collective now;
     enum { STAGE_NONE, STAGE_READY, STAGE_GATHER } stage;
