@@ -214,24 +214,58 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
     return rc;
 }
 
+/* The host names seen so far, and the first worker of each. */
+struct host_list {
+    const char **names;
+    int *workers;
+    size_t n;
+};
+
+/* Returns the index of the host, which is appended if it is new. Most jobs have many workers on few hosts. */
+static size_t find_host(struct host_list *h, const char *name, int worker)
+{
+    size_t i = 0;
+
+    while (i < h->n && strcasecmp(h->names[i], name) != 0)
+        i++;
+    if (i == h->n) {
+        h->names[h->n] = name;
+        h->workers[h->n++] = worker;
+    } else if (worker < h->workers[i]) {
+        h->workers[i] = worker;
+    }
+    return i;
+}
+
+static void fill_machines(int *machines, int n_workers, const struct orders_start *start, struct host_list *h)
+{
+    for (int pass = 0; pass < 2; pass++) /* after the first the hosts and their first workers are known */
+        for (size_t i = 0; i < start->n_peers; i++) {
+            int k = start->peers[i].node;
+
+            if (k >= 0 && k < n_workers)
+                machines[k] = h->workers[find_host(h, start->peers[i].host, k)];
+        }
+}
+
 /* Workers with the same host name run on one machine. All nodes have the same list, and so the same
  * result. */
 static int find_machines(struct node *n, const struct orders_start *start, struct err *e)
 {
-    n->machines = malloc((size_t)n->set.node_count * sizeof *n->machines);
-    if (!n->machines)
-        return err_set(e, ERR_NOMEM, "no memory for the machines of %d workers", n->set.node_count);
-    for (int k = 0; k < n->set.node_count; k++)
-        n->machines[k] = k;
-    for (size_t i = 0; i < start->n_peers; i++)
-        for (size_t j = 0; j < start->n_peers; j++) {
-            int k = start->peers[i].node, other = start->peers[j].node;
+    struct host_list h = {.names = malloc((start->n_peers + 1) * sizeof *h.names),
+                          .workers = malloc((start->n_peers + 1) * sizeof *h.workers)};
+    bool has_memory;
 
-            if (k >= 0 && k < n->set.node_count && other >= 0 && other < n->machines[k] &&
-                strcasecmp(start->peers[i].host, start->peers[j].host) == 0)
-                n->machines[k] = other;
-        }
-    return 0;
+    n->machines = malloc((size_t)n->set.node_count * sizeof *n->machines);
+    has_memory = n->machines && h.names && h.workers;
+    for (int k = 0; has_memory && k < n->set.node_count; k++)
+        n->machines[k] = k;
+    if (has_memory)
+        fill_machines(n->machines, n->set.node_count, start, &h);
+    free(h.names);
+    free(h.workers);
+    return has_memory ? 0
+                      : err_set(e, ERR_NOMEM, "no memory for the machines of %d workers", n->set.node_count);
 }
 
 static double vector_bytes_of(const struct node *n, size_t count)
