@@ -6,17 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "agent/base/log.h"
 #include "agent/jobs/job_action.h"
+#include "agent/jobs/jobs_open.h"
 #include "agent/jobs/retention.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/private.h"
-
-enum { MEMORY_PERCENT = 80 };
 
 /* One agent per folder, as two would write to the same journals. */
 static int lock_folder(struct agent *a, struct err *e)
@@ -79,70 +76,6 @@ static int make_absolute(struct agent *a, struct err *e)
     return 0;
 }
 
-static int set_codec_rules(struct jobs *jobs, struct err *e)
-{
-    struct codec_rules *r = &jobs->codecs;
-
-    r->policy = (enum codec_policy)jobs->opt->codecs;
-    r->cc = "cc";
-    memcpy(r->list, jobs->opt->codec_list, sizeof r->list);
-    if (!r->list[0] && file_join(r->list, sizeof r->list, jobs->opt->dir, "codecs.allow", e) < 0)
-        return e->code;
-    return elf_here(&r->here, e);
-}
-
-/* Returns the bytes that jobs may use. The rest is for the system and for other agents on the machine. */
-static uint64_t job_memory(const struct agent_options *o)
-{
-    uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-
-    return o->job_memory_gib < 0 ? all / 100 * MEMORY_PERCENT : (uint64_t)o->job_memory_gib << 30;
-}
-
-static uint64_t job_files(void)
-{
-    struct rlimit files = {0};
-
-    getrlimit(RLIMIT_NOFILE, &files);
-    return files.rlim_max;
-}
-
-/* A damaged list of removed jobs does not keep the agent from starting: only reasons are lost. */
-static int open_retention(struct jobs *jobs, struct err *e)
-{
-    if (retention_open(jobs, e) == 0)
-        return 0;
-    if (e->code != ERR_CONFIG)
-        return e->code;
-    log_line(LOG_LEVEL_WARN, "agent", NULL, "jobs: the reasons why jobs were removed are lost: %s", e->text);
-    return 0;
-}
-
-static int open_blobs(struct jobs *jobs, struct err *e)
-{
-    char path[PATH_MAX];
-
-    if (file_join(path, sizeof path, jobs->opt->dir, "blobs", e) < 0)
-        return e->code;
-    return blob_store_open(&jobs->blobs, path, (uint64_t)jobs->opt->blob_limit_gib << 30, e);
-}
-
-/* Opens what the agent's folder has, which is locked. */
-static int open_contents(struct agent *a, struct err *e)
-{
-    struct jobs *jobs = &a->jobs;
-
-    if (job_read_draining(jobs, e) < 0 || set_codec_rules(jobs, e) < 0 ||
-        trainer_rules_set(&jobs->trainers, &a->opt, e) < 0 || loop_open(&a->loop, e) < 0)
-        return e->code;
-    jobs->dir_fd = open(a->opt.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (jobs->dir_fd < 0)
-        return err_errno(e, ERR_IO, "%s", a->opt.dir);
-    if (auth_open(&a->auth, &a->opt, e) < 0 || open_retention(jobs, e) < 0)
-        return e->code;
-    return open_blobs(jobs, e);
-}
-
 int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
 {
     *a = (struct agent){.opt = *opt, .lock_fd = -1};
@@ -154,21 +87,18 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
                                               .python = a->jobs.trainers.python,
                                               .n_changes = &a->jobs.n_changes},
                             .dir_fd = -1,
-                            .job_memory = job_memory(opt),
-                            .job_files = job_files(),
-                            .job_disk = (uint64_t)opt->job_disk_gib << 30,
                             .is_other_child = curve_is_own,
                             .other_children = &a->curves};
     a->curves = (struct curves){
         .loop = &a->loop, .exe = a->exe, .address = a->address, .n_changes = &a->jobs.n_changes};
     a->since_wall = clock_wall();
     a->since = clock_now();
-    process_boot(a->jobs.boot);
     if (file_mkdirs(opt->dir, 0700, e) < 0 || make_absolute(a, e) < 0 || private_folder(a->opt.dir, e) < 0 ||
         lock_folder(a, e) < 0)
         goto fail;
     file_remove_temporary(a->opt.dir); /* no other process writes there, as this agent has the lock */
-    if (load_id(a, e) < 0 || open_contents(a, e) < 0)
+    if (load_id(a, e) < 0 || loop_open(&a->loop, e) < 0 || auth_open(&a->auth, &a->opt, e) < 0 ||
+        jobs_open(&a->jobs, e) < 0)
         goto fail;
     return 0;
 fail:
@@ -189,15 +119,9 @@ void agent_close(struct agent *a)
 {
     static_document_clear(&a->openapi);
     static_document_clear(&a->page);
-    task_close_all(&a->jobs);
-    blob_store_close(&a->jobs.blobs);
-    trainer_about_clear(&a->jobs.trainer_about);
-    runner_about_clear(&a->jobs.runner_about);
+    jobs_close(&a->jobs);
     loop_close(&a->loop);
     auth_close(&a->auth);
-    retention_close(&a->jobs);
-    if (a->jobs.dir_fd >= 0)
-        close(a->jobs.dir_fd);
     if (a->lock_fd >= 0)
         close(a->lock_fd);
     *a = (struct agent){.jobs.dir_fd = -1, .lock_fd = -1};

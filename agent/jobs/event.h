@@ -15,6 +15,7 @@
 #include "shared/base/process.h"
 #include "shared/job/comm.h"
 #include "shared/job/job_state.h"
+#include "shared/job/package.h"
 #include "shared/job/stop.h"
 #include "shared/plugin/isolation.h"
 
@@ -26,7 +27,6 @@ enum {
     MESSAGE_MAX = 1024,
     ENGINE_MAX = 256,
     OWNER_MAX = 64,
-    PACKAGE_FILES_MAX = 3,
     EVENT_NO_NODE = -1 /* the submitter's id, so that no node has it */
 };
 

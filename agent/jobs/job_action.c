@@ -134,6 +134,8 @@ static int send_job(struct task *t, struct err *e)
     char *line;
     int rc;
 
+    if (t->jobs->ends_runners)
+        json_object_set_new(o, "ends_with_agent", json_true());
     if (job_spec_has_program(s))
         add_trainer_rules(o, &t->jobs->trainers);
     line = json_line(o);

@@ -28,6 +28,7 @@ struct orders_job {
     double time_limit_s;              /* from the start; 0: none */
     enum isolation require_isolation; /* the lowest level at which this codec may run */
     bool own_tree;                    /* the agent's nodes have a tree of directories of their own */
+    bool ends_with_agent;             /* also after the start: it is of a job folder */
     /* The interpreter of training programs in Python, an absolute path; "": the agent has none, or this node
      * runs no training program. */
     char trainer_python[PATH_MAX];

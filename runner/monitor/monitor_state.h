@@ -97,7 +97,7 @@ struct monitor_state {
     pthread_cond_t trainer_ended;    /* of CLOCK_MONOTONIC */
 
     /* Of clock_now; 0: none. */
-    double orphaned_at; /* when the agent ended, before the start */
+    double orphaned_at; /* when the agent ended, before the start; ORPHAN_GRACE_S earlier: end at once */
     double limit_at;    /* the end of the job's time limit */
     double kill_at;     /* when SIGKILL follows SIGTERM */
 };

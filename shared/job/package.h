@@ -14,6 +14,8 @@ enum package {
     N_PACKAGES
 };
 
+enum { PACKAGE_FILES_MAX = 3 }; /* files of one package */
+
 extern const char *const package_names[N_PACKAGES]; /* as in docs/protocol.md: "settings", ... */
 
 /* Returns false if there is no package of this name. */

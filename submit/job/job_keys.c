@@ -58,12 +58,3 @@ void job_keys_of_agent(char out[BASE64_TEXT], const uint8_t secret[SHA256_BYTES]
     base64url(out, key);
     explicit_bzero(key, sizeof key);
 }
-
-void job_keys_of_pair(uint8_t out[SHA256_BYTES], const uint8_t data_key[SHA256_BYTES], const char *job,
-                      int attempt, int first, int second)
-{
-    char info[160];
-    int n = snprintf(info, sizeof info, "psgd data plane 1|%s|%d|%d|%d", job, attempt, first, second);
-
-    hkdf_sha256(out, SHA256_BYTES, data_key, SHA256_BYTES, NULL, 0, info, (size_t)n);
-}

@@ -1,8 +1,8 @@
 /* job_keys -- the keys of a job. With the key of an agent the submitter has access to the job on that agent,
  * which other users with a token to submit have not: X-Job-Key of docs/protocol.md 1.1. It is derived from a
- * secret of this user, so later commands derive it again instead of storing it. With the key of a pair two
- * nodes of the job authenticate each other. An agent gets the key of its own node, and the keys of that
- * node's pairs: with these it can neither access the job on another agent nor impersonate another node. */
+ * secret of this user, so later commands derive it again instead of storing it. An agent gets the key of its own node, and the keys of
+ * that node's pairs (shared/job/pair_key.h): with these it can neither access the job on another agent nor
+ * impersonate another node. */
 #ifndef PSGD_SUBMIT_JOB_KEYS_H
 #define PSGD_SUBMIT_JOB_KEYS_H
 
@@ -17,10 +17,5 @@ int job_keys_secret(uint8_t out[SHA256_BYTES], struct err *e);
 
 /* The key of job `job` on the agent of node `node`. */
 void job_keys_of_agent(char out[BASE64_TEXT], const uint8_t secret[SHA256_BYTES], const char *job, int node);
-
-/* The key of two nodes in an attempt of the job. `data_key`: random, drawn for this attempt; it never leaves
- * job_submit. `first` is the node that comes earlier in the order 0, 1, ..., -2, -3, ... */
-void job_keys_of_pair(uint8_t out[SHA256_BYTES], const uint8_t data_key[SHA256_BYTES], const char *job,
-                      int attempt, int first, int second);
 
 #endif

@@ -11,7 +11,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
 #include "shared/job/reason.h"
-#include "shared/plugin/isolation.h"
+#include "submit/job/node_reservation.h"
 #include "submit/options/hosts.h"
 #include "submit/stages/silence.h"
 #include "submit/stages/stages.h"
@@ -198,35 +198,11 @@ static int workers_on_host(const struct submission *s, const struct job_node *n)
 
 static char *reservation_line(const struct submission *s, const struct job_node *n)
 {
-    const char *user = getenv("USER");
-    char host[65] = "";
-    char submitter[128];
-    const struct codec_blobs *codec = submission_codec(s, n);
-    json_t *o;
+    json_t *o = node_reservation_json(s, n);
     char *line;
 
-    gethostname(host, sizeof host - 1);
-    snprintf(submitter, sizeof submitter, "%.48s@%s", user && user[0] ? user : "unknown", host);
-    o = json_pack("{s:s, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:b, s:f}", "id", s->id, "attempt",
-                  s->attempt, "node", n->at.node, "role", node_role(n), "name", s->settings.name, "codec",
-                  node_is_server(n) ? s->settings.server_codec : s->settings.codec, "codec_sha256",
-                  codec->object.hex, "codec_source_sha256", codec->source.hex, "node_count",
-                  s->settings.node_count, "server_count", s->settings.server_count, "submitter",
-                  json_text(submitter, SIZE_MAX), "no_queue", (int)s->opt->no_queue, "time_limit_s",
-                  s->settings.time_limit_s);
-    if (s->settings.threads > 1 || s->settings.trainer[0])
+    if (o && (s->settings.threads > 1 || s->settings.trainer[0]))
         json_object_set_new(o, "workers_on_host", json_integer(workers_on_host(s, n)));
-    if (s->settings.starts_from != STARTS_FROM_SEED) /* an agent that does not support it refuses */
-        json_object_set_new(o, "weights", json_true());
-    if (s->settings.executor) /* as above */
-        json_object_set_new(o, "executor", json_true());
-    if (s->settings.trainer[0]) { /* as above */
-        json_object_set_new(o, "trainer", json_string(s->settings.trainer));
-        json_object_set_new(o, "trainer_sha256", json_string(s->trainer.hex));
-    }
-    if (s->opt->require_isolation >= 0)
-        json_object_set_new(o, "require_isolation",
-                            json_string(isolation_name((enum isolation)s->opt->require_isolation)));
     line = o ? json_line(o) : NULL;
     json_decref(o);
     return line;

@@ -7,27 +7,20 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
-#include "shared/plugin/codec_manifest.h"
-#include "shared/records/weights.h"
 #include "shared/trainer/trainer_link.h"
-#include "shared/trainer/trainer_package.h"
+#include "submit/job/node_reservation.h"
 #include "submit/stages/silence.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/text.h"
 
-enum { SENDING_MAX = 32, FILES_MAX = 3 };
+enum { SENDING_MAX = 32 };
 
 /* From one report that a node is not ready to the next; most time from its last package until it is. */
 static const double WAIT_REPORT_S = 10, READY_S = 120;
 
 /* A slower transfer of a blob counts as stuck. */
 static const double least_bytes_per_s = 50e3;
-
-struct shipped_file {
-    const char *name;
-    const struct blob *blob;
-};
 
 enum ship_state { SHIP_NEXT, SHIP_HEAD, SHIP_PUT, SHIP_BIND, SHIP_DONE };
 
@@ -36,46 +29,10 @@ struct shipment {
     struct job_node *node;
     enum ship_state state;
     int package, file, n_files;
-    struct shipped_file files[FILES_MAX];
+    struct package_file files[PACKAGE_FILES_MAX];
     char *body;       /* of the package being bound */
     bool is_reported; /* the node was reported as ready */
 };
-
-static int package_files(struct shipped_file out[FILES_MAX], const struct submission *s,
-                         const struct job_node *n, int package)
-{
-    const struct codec_blobs *codec = submission_codec(s, n);
-
-    switch (package) {
-    case PACKAGE_SETTINGS:
-        out[0] = (struct shipped_file){"settings.json", &s->settings_blob};
-        return 1;
-    case PACKAGE_CODEC:
-        out[0] = (struct shipped_file){CODEC_OBJECT_NAME, &codec->object};
-        out[1] = (struct shipped_file){CODEC_MANIFEST_NAME, &codec->manifest};
-        out[2] = (struct shipped_file){CODEC_SOURCE_NAME, &codec->source};
-        return codec->source.len ? 3 : 2;
-    case PACKAGE_MODEL:
-        out[0] = (struct shipped_file){"model.json", &s->model};
-        out[1] = (struct shipped_file){PREPROCESSING_FILE, &s->preprocessing};
-        return s->preprocessing.len ? 2 : 1;
-    case PACKAGE_WEIGHTS:
-        out[0] = (struct shipped_file){"weights.safetensors",
-                                       s->checkpoints ? &s->checkpoints[n - s->nodes] : &s->weights};
-        return 1;
-    case PACKAGE_TRAINER:
-        out[0] = (struct shipped_file){TRAINER_PACKAGE_NAME, &s->trainer};
-        return 1;
-    default:
-        if (node_is_server(n))
-            return 0;
-        out[0] = (struct shipped_file){"train.safetensors", &s->shards[n->at.node]};
-        if (s->settings.executor)
-            return 1;
-        out[1] = (struct shipped_file){"test.safetensors", &s->test};
-        return 2;
-    }
-}
 
 static int ask_head(struct submission *s, struct shipment *x, struct err *e)
 {
@@ -97,11 +54,8 @@ static int put_blob(struct submission *s, struct shipment *x, struct err *e)
 
 static int bind_package(struct submission *s, struct shipment *x, struct err *e)
 {
-    json_t *files = json_object();
-    json_t *o = json_pack("{s:o}", "files", files);
+    json_t *o = node_package_json(x->files, x->n_files);
 
-    for (int i = 0; o && i < x->n_files; i++)
-        json_object_set_new(files, x->files[i].name, json_string(x->files[i].blob->hex));
     free(x->body);
     x->body = o ? json_line(o) : NULL;
     json_decref(o);
@@ -126,7 +80,7 @@ static int next_package(struct submission *s, struct shipment *x, struct err *e)
         return 0;
     }
     x->file = 0;
-    x->n_files = package_files(x->files, s, x->node, x->package);
+    x->n_files = node_package_files(x->files, s, x->node, (enum package)x->package);
     return next_file(s, x, e);
 }
 
@@ -288,8 +242,8 @@ static void print_estimate(const struct submission *s)
 
     for (size_t i = 0; i < s->n_nodes; i++)
         for (int p = 0; p < N_PACKAGES; p++) {
-            struct shipped_file files[FILES_MAX];
-            int n = s->nodes[i].view.lacks[p] ? package_files(files, s, &s->nodes[i], p) : 0;
+            struct package_file files[PACKAGE_FILES_MAX];
+            int n = s->nodes[i].view.lacks[p] ? node_package_files(files, s, &s->nodes[i], (enum package)p) : 0;
 
             for (int k = 0; k < n; k++)
                 bytes += files[k].blob->len;

@@ -7,7 +7,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
-#include "submit/job/job_keys.h"
+#include "shared/job/pair_key.h"
 #include "submit/results/job_index.h"
 #include "submit/stages/silence.h"
 #include "submit/stages/stages.h"
@@ -29,8 +29,8 @@ static json_t *peers_json(const struct submission *s, size_t me, const uint8_t d
         char hex[SHA256_HEX];
 
         if (i != me) {
-            job_keys_of_pair(key, data_key, s->id, s->attempt, i < me ? n->at.node : mine->at.node,
-                             i < me ? mine->at.node : n->at.node);
+            pair_key(key, data_key, s->id, s->attempt, i < me ? n->at.node : mine->at.node,
+                     i < me ? mine->at.node : n->at.node);
             hex_encode(hex, key, sizeof key);
             json_object_set_new(peer, "key", json_string(hex));
             explicit_bzero(key, sizeof key);

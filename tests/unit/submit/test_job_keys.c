@@ -1,3 +1,4 @@
+#include "shared/job/pair_key.h"
 #include "submit/job/job_keys.h"
 
 #include "tests/unit/unit.h"
@@ -9,7 +10,7 @@ TEST(the_key_of_a_pair_is_that_of_the_protocol)
 
     for (size_t i = 0; i < sizeof data_key; i++)
         data_key[i] = (uint8_t)i;
-    job_keys_of_pair(key, data_key, "j-1kq8x7m3qfab", 1, 0, -2);
+    pair_key(key, data_key, "j-1kq8x7m3qfab", 1, 0, -2);
     hex_encode(hex, key, sizeof key);
     assert_string_equal(hex, "c8131fe079b89543d231013286d1b4454126ae844cc55f9823140d16e6d380db");
 }
@@ -31,7 +32,7 @@ TEST(pairs_jobs_and_attempts_have_different_keys)
     for (size_t i = 0; i < N_OF(pairs); i++) {
         uint8_t data_key[SHA256_BYTES] = {pairs[i].data_key};
 
-        job_keys_of_pair(keys[i], data_key, pairs[i].job, pairs[i].attempt, pairs[i].first, pairs[i].second);
+        pair_key(keys[i], data_key, pairs[i].job, pairs[i].attempt, pairs[i].first, pairs[i].second);
         for (size_t k = 0; k < i; k++)
             assert_memory_not_equal(keys[i], keys[k], SHA256_BYTES);
     }
