@@ -61,3 +61,14 @@ const char *reason_meaning(const char *name)
             return reasons[i].meaning;
     return NULL;
 }
+
+int reason_rank(enum job_state state, const char *reason, const char *message)
+{
+    if (strcmp(reason, REASON_JOB_FAILED) == 0)
+        return 5;
+    if (state == JOB_CANCELLED)
+        return 3;
+    if (strcmp(reason, REASON_NODE_LOST) == 0 || strcmp(reason, REASON_ROUND_TIMEOUT) == 0)
+        return 4;
+    return strcmp(reason, REASON_NUMERIC_DIVERGENCE) == 0 && strstr(message, REASON_OF_A_SUM);
+}

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "shared/job/job_state.h"
+
 /* why a job waits */
 #define REASON_AGENT_BUSY           "AgentBusy"
 #define REASON_DRAINING             "Draining"
@@ -47,6 +49,12 @@
 /* In the message of a node that failed because a sum over all workers is not finite. The message of the
  * worker whose contribution was not finite says so; no other node can find out which worker it was. */
 #define REASON_OF_A_SUM "a contribution of this round is not finite"
+
+/* Rank of a node's end as the cause of the others' ends; the smallest is the most likely cause. Other nodes
+ * report NodeLost when a node dies or is cancelled. In an all-reduce all nodes get a sum that is not finite,
+ * and end at about the same time, but only one knows that it was its own gradient. */
+enum { REASON_RANK_LOST = 2 }; /* of a node that no longer answers */
+int reason_rank(enum job_state state, const char *reason, const char *message);
 
 struct reason {
     const char *group, *name, *meaning;

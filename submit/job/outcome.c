@@ -10,20 +10,10 @@ static bool was_stopped(const struct job_node *n)
     return strcmp(n->view.reason, REASON_JOB_FAILED) == 0;
 }
 
-/* Rank of a node's end as the cause of the others' ends; the smallest is the most likely cause. Other nodes
- * report NodeLost when a node dies or is cancelled. In an all-reduce all nodes get a sum that is not finite,
- * and end at about the same time, but only one knows that it was its own gradient. */
+/* The smallest rank is the most likely cause. */
 static int cause_rank(const struct job_node *n)
 {
-    if (was_stopped(n))
-        return 5;
-    if (n->view.state == JOB_CANCELLED)
-        return 3;
-    if (n->is_lost)
-        return 2;
-    if (strcmp(n->view.reason, REASON_NODE_LOST) == 0 || strcmp(n->view.reason, REASON_ROUND_TIMEOUT) == 0)
-        return 4;
-    return strcmp(n->view.reason, REASON_NUMERIC_DIVERGENCE) == 0 && strstr(n->view.message, REASON_OF_A_SUM);
+    return n->is_lost ? REASON_RANK_LOST : reason_rank(n->view.state, n->view.reason, n->view.message);
 }
 
 static bool has_not_failed(const struct job_node *n)
