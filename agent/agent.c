@@ -15,6 +15,7 @@
 #include "agent/agent_open.h"
 #include "agent/base/listen.h"
 #include "agent/base/log.h"
+#include "agent/folder/folder_node.h"
 #include "agent/http/api_server.h"
 #include "agent/jobs/job_end.h"
 #include "agent/jobs/retention.h"
@@ -260,6 +261,8 @@ int main(int argc, char **argv)
     setrlimit(RLIMIT_CORE, &no_core);
     prctl(PR_SET_DUMPABLE, 0);
     umask(077);
+    if (argc > 1 && strcmp(argv[1], "rank") == 0) /* of job_runner --job */
+        return folder_node_main(argc - 1, argv + 1);
     rc = agent_options_parse(&o, verb, argc - is_token, argv + is_token, &e);
     if (rc == 0 && o.wants_help)
         agent_usage(stdout, verb, program_invocation_short_name);

@@ -1,6 +1,9 @@
-/* job_runner -- one node of one job. The agent starts it with the control pipe on fd 3 and the listening data
- * socket on fd 4 in the job's working folder (docs/protocol.md §2); it is not started by hand. */
+/* job_runner -- one node of one job. The agent starts it with the control pipe on fd 3 and the listening
+ * data socket on fd 4 in the job's working folder (docs/protocol.md §2). With --job DIR, which a launcher or
+ * a user gives, it becomes the program that does an agent's part for one node (agent/folder/folder_node.h),
+ * and that starts it again as its runner. */
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +20,7 @@
 #include "runner/node.h"
 #include "runner/sandbox/sandbox.h"
 #include "runner/trainer/node_trainer.h"
+#include "shared/base/file.h"
 #include "shared/base/helper.h"
 #include "shared/base/json.h"
 #include "shared/job/reason.h"
@@ -188,6 +192,32 @@ static int print_isolation(void)
     return print_line(o);
 }
 
+static bool has_job_option(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--job") == 0 || strncmp(argv[i], "--job=", 6) == 0)
+            return true;
+    return false;
+}
+
+/* The process stays the launcher's own, so that it gets the launcher's signals. */
+static int become_rank(int argc, char **argv)
+{
+    char dir[PATH_MAX - 16], exe[PATH_MAX], verb[] = "rank", **args = calloc((size_t)argc + 2, sizeof *args);
+    struct err e;
+
+    if (!args || file_exe_dir(dir, sizeof dir, &e) < 0)
+        return 1;
+    snprintf(exe, sizeof exe, "%s/agent", dir);
+    args[0] = argv[0];
+    args[1] = verb;
+    memcpy(args + 2, argv + 1, (size_t)(argc - 1) * sizeof *args);
+    execv(exe, args);
+    perror(exe);
+    free(args);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     static struct node n; /* static: a failed node's mesh stays open, and reachable, until the process ends */
@@ -198,13 +228,15 @@ int main(int argc, char **argv)
     struct err e = {0};
     int status;
 
+    if (has_job_option(argc, argv))
+        return become_rank(argc, argv);
     warning = blas_choose_core(argv);
     if (argc == 2 && strcmp(argv[1], "--isolation") == 0)
         return print_isolation();
     if (argc == 2 && strcmp(argv[1], "--about") == 0)
         return print_line(facts_json());
     if (argc > 1 || fcntl(ORDERS_FD, F_GETFD) < 0 || fcntl(ORDERS_LISTEN_FD, F_GETFD) < 0)
-        return helper_main(argc, argv, "job_runner", "the agent");
+        return helper_main(argc, argv, "job_runner", "the agent, or with --job DIR by a launcher");
     if (report_open(&report, &e) < 0 ||
         monitor_start(&monitor, ORDERS_FD, ORDERS_LISTEN_FD, &report, &e) < 0) {
         fprintf(stderr, "%s\n", e.text);

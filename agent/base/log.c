@@ -36,14 +36,21 @@ static void write_line(char *line, size_t n)
         return;
 }
 
+static char own_name[32]; /* "": lines have the name of their caller */
+
+void log_rename(const char *name)
+{
+    snprintf(own_name, sizeof own_name, "%s", name);
+}
+
 void log_line(enum log_level level, const char *program, const char *job, const char *fmt, ...)
 {
     char line[LINE_MAX_BYTES + 1], at[CLOCK_TEXT];
     va_list ap;
     size_t n;
 
-    snprintf(line, LINE_MAX_BYTES, "%s %s %s %s%s", clock_text(at, clock_wall()), level_names[level], program,
-             job ? job : "", job ? " " : "");
+    snprintf(line, LINE_MAX_BYTES, "%s %s %s %s%s", clock_text(at, clock_wall()), level_names[level],
+             own_name[0] ? own_name : program, job ? job : "", job ? " " : "");
     n = strlen(line);
     va_start(ap, fmt);
     vsnprintf(line + n, LINE_MAX_BYTES - n, fmt, ap);

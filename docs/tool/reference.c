@@ -12,6 +12,7 @@
 #include "agent/api/api.h"
 #include "agent/api/problem.h"
 #include "agent/base/agent_options.h"
+#include "agent/folder/rank_options.h"
 #include "shared/base/json.h"
 #include "shared/job/job_state.h"
 #include "shared/job/model_spec.h"
@@ -232,6 +233,12 @@ static int page_agent(struct err *e)
     printf("\n```text\n%s```\n", agent_token_usage(text, sizeof text, "agent"));
     for (int g = 0; agent_options_table.groups[g]; g++)
         print_options(&agent_options_table, g, NULL);
+    puts("\n# job_runner --job\n\n`job_runner --job DIR` runs one node of a job without agents, as a process "
+         "of a launcher\n([clusters.md](../clusters.md)). Its options are those of "
+         "`agent/folder/rank_options.c`.");
+    for (int g = 0; rank_options_table.groups[g]; g++)
+        print_options(&rank_options_table, g, NULL);
+    printf("\n```text%s```\n", rank_exit_help);
     return 0;
 }
 

@@ -91,8 +91,8 @@ static void read_orders(struct monitor_state *m)
 
     if (orders_fill(&m->orders, &e) == 0)
         return;
-    /* From the start order on, a runner continues without its agent, unless it is of a job folder; before, the
-     * end of file ends the job process. */
+    /* From the start order on, a runner continues without its agent, unless it is of a job folder; before,
+     * the end of file ends the job process. */
     if (m->n_orders < 2)
         m->orphaned_at = clock_now();
     else if (m->job_order.ends_with_agent)

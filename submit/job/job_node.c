@@ -287,10 +287,21 @@ static void prepare_call(struct job_node *n, struct http_request *r, const char 
                                .timeout_s = CALL_S};
 }
 
+/* Its process may be on any machine, whose name is the node's address. */
+static int ask_folder(struct job_node *n, struct http_request *r, const char *path, struct err *e)
+{
+    if (node_folder_answer(&n->folder, r, n->job, path, e) < 0)
+        return e->code;
+    snprintf(n->at.address, sizeof n->at.address, "%s", n->folder.host[0] ? n->folder.host : "not started");
+    return 0;
+}
+
 static int start_call(struct http *h, struct job_node *n, struct http_request *r, const char *path,
                       struct err *e)
 {
     n->contact_at = clock_now();
+    if (n->folder.job_folder)
+        return ask_folder(n, r, path, e);
     if (node_must_prove(n)) {
         struct claim c = claim_of(n);
 
@@ -516,7 +527,7 @@ int node_open_stream(struct http *h, struct job_node *n, struct err *e)
     n->stream.on_line = on_event;
     n->stream.arg = n;
     snprintf(path, sizeof path, "/v1/jobs/%s/events?after=%llu", n->job, (unsigned long long)n->last_seq);
-    n->is_streaming = true;
+    n->is_streaming = !n->folder.job_folder; /* a folder has answered with all events that there are */
     return start_call(h, n, &n->stream, path, e);
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "shared/job/worker_list.h"
+#include "submit/job/node_folder.h"
 #include "submit/net/http_client.h"
 #include "submit/net/joined_agents.h"
 #include "submit/net/reply.h"
@@ -43,6 +44,7 @@ struct pace {      /* of one worker; {0}: nothing is known */
 
 struct job_node {
     struct listed_agent at;
+    struct node_folder folder;             /* of a job without agents: it answers the requests */
     const char *job;                       /* the job's id; the submission's */
     int attempt;                           /* of the job, which all requests name; 0: none */
     char label[ADDRESS_MAX + 16];          /* "agent 127.0.0.1:15387", for messages */

@@ -10,6 +10,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
+#include "shared/job/job_folder.h"
 #include "submit/files/job_id.h"
 #include "submit/job/job_keys.h"
 #include "submit/job/job_node.h"
@@ -166,7 +167,9 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
     s->nodes = calloc(n_workers + n_servers, sizeof *s->nodes);
     if (!s->nodes)
         return err_set(e, ERR_NOMEM, "no memory for %zu nodes", n_workers + n_servers);
-    if (job_keys_secret(secret, e) < 0) {
+    if (s->job_folder[0]) {
+        has_keys = false;
+    } else if (job_keys_secret(secret, e) < 0) {
         console_more("No keys for jobs: %s.", e->text); /* an agent that requires a key refuses the request */
         has_keys = false;
     }
@@ -179,12 +182,19 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
         progress_view_init(&n->view.progress);
         snprintf(n->label, sizeof n->label, "agent %s", n->at.address);
         s->n_nodes = i + 1;
+        if (s->job_folder[0]) {
+            n->folder = (struct node_folder){.job_folder = s->job_folder, .node = n->at.node};
+            job_folder_node_name(n->label, n->at.node);
+            continue;
+        }
         if (has_keys)
             job_keys_of_agent(n->job_key, secret, s->id, n->at.node);
         if (rc == 0)
             rc = node_find_access(n, &s->opt->credentials, e);
     }
     explicit_bzero(secret, sizeof secret);
+    if (s->job_folder[0])
+        return 0;
     return rc < 0 ? rc : node_find_moved(s->nodes, s->n_nodes, sizeof *s->nodes, e);
 }
 

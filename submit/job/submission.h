@@ -50,7 +50,9 @@ struct submission {
     char folder[PATH_MAX];        /* result folder, absolute */
     char resume[PATH_MAX];        /* the folder with the checkpoints it starts from; "": none */
     bool may_lack_list;           /* the job is only checked: without a worker.json, addresses are made up */
-    bool is_simulated;            /* no agents; the servers are only a number */
+    bool counts_servers;          /* there is no list of agents: the servers are only a number */
+    bool is_simulated;            /* the same, and there are no processes either */
+    char job_folder[PATH_MAX];    /* of a job without agents (job_folder.h), absolute; "": on agents */
     bool has_default_folder;      /* no -o: logs/ID-NAME, and logs/latest points there */
     bool made_folder, made_parts; /* created by this process: removed if the job does not start */
     char csv_style[16];

@@ -46,8 +46,9 @@ enum {
     FOR_LABEL = 1 << 27,
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
                  FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE,
-    FOR_JOB = FOR_SUBMIT | FOR_SIMULATE, /* those of a job that a simulation also supports */
-    FOR_ALL = (1 << 28) - 1
+    FOR_PACK = 1 << 28,
+    FOR_JOB = FOR_SUBMIT | FOR_SIMULATE | FOR_PACK, /* those of a job that a simulation also supports */
+    FOR_ALL = (1 << 29) - 1
 };
 
 enum { RETRIES_MAX = 100 };
@@ -112,10 +113,11 @@ struct options {
     char init_from[PATH_MAX], resume[PATH_MAX];
     struct simulation simulation;
     char measured[PATH_MAX]; /* of a simulation: the file of measured times; "": none */
-    int servers, steps; /* of a simulation: parameter servers, steps of an epoch with stand-in gradients */
-    char check[16];     /* codec test: only this check, ... */
-    uint64_t part;      /* ... and only the part of it with this seed; 0: all */
-    uint64_t mutations; /* number of mutated messages */
+    int servers;             /* parameter servers of a simulation, or of a job without agents */
+    int steps;               /* of a simulation: steps of an epoch with stand-in gradients */
+    char check[16];          /* codec test: only this check, ... */
+    uint64_t part;           /* ... and only the part of it with this seed; 0: all */
+    uint64_t mutations;      /* number of mutated messages */
     bool has_mutations;
     char config[PATH_MAX];
     const char *tags[ARGS_OPERANDS + 1]; /* as sets */

@@ -11,6 +11,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
+#include "shared/job/job_folder.h"
 #include "submit/files/job_id.h"
 #include "submit/files/run_file.h"
 
@@ -114,6 +115,8 @@ int job_index_save(const struct submission *s, struct err *e)
     json_t *o;
     int rc;
 
+    if (s->job_folder[0]) /* its nodes' states are in the folder */
+        return 0;
     if (index_dir(dir, sizeof dir, e) < 0 || file_mkdirs(dir, 0700, e) < 0)
         return e->code;
     o = job_index_json(s);
@@ -417,11 +420,31 @@ int job_index_read(json_t **out, const char *id, struct err *e)
     return resolve_id(whole, id, e) < 0 ? e->code : job_index_read_id(out, whole, e);
 }
 
+/* The record of a job without agents is in its folder, which may be at another path than where it was
+ * written. */
+static int load_folder(struct submission *s, const char *path, struct err *e)
+{
+    json_t *o;
+    int rc;
+
+    if (!realpath(path, s->job_folder))
+        return err_errno(e, ERR_IO, "%s", path);
+    if (job_folder_read(&o, s->job_folder, e) < 0)
+        return e->code;
+    rc = take_entry(s, json_object_get(o, "record"), e) < 0
+             ? e->code
+             : file_join(s->folder, sizeof s->folder, s->job_folder, "results", e);
+    json_decref(o);
+    return rc < 0 ? err_at(e, "%s/" JOB_FOLDER_DOCUMENT, path) : 0;
+}
+
 int job_index_load(struct submission *s, const char *id, struct err *e)
 {
     json_t *o;
     int rc;
 
+    if (id && job_folder_is(id))
+        return load_folder(s, id, e);
     if (job_index_read(&o, id, e) < 0)
         return e->code;
     rc = take_entry(s, o, e);

@@ -11,7 +11,7 @@
  * failure. NULL: no memory. */
 json_t *job_index_json(const struct submission *s);
 
-/* Writes the record of a job. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
+/* Writes the record of a job; a job folder has its own. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
 int job_index_save(const struct submission *s, struct err *e);
 /* Reads the record of a job. `id`: an id or a prefix of one, the name of a job, or the folder of its results;
  * NULL: the latest job. ERR_NOT_FOUND: no job matches; ERR_USAGE: several jobs match, and the hint has their
@@ -19,7 +19,7 @@ int job_index_save(const struct submission *s, struct err *e);
 int job_index_read(json_t **out, const char *id, struct err *e);
 /* The same for a complete id, which job_id_is_valid() accepts: reads one file instead of the folder. */
 int job_index_read_id(json_t **out, const char *id, struct err *e);
-/* Fills an initialized submission from the record of a job; `id` as above. */
+/* Fills an initialized submission from the record of a job; `id` as above, or a job folder. */
 int job_index_load(struct submission *s, const char *id, struct err *e);
 /* Removes the record of a job, if there is one. */
 void job_index_remove(const char *id);

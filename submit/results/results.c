@@ -127,7 +127,7 @@ static void sweep_parts(const struct submission *s)
             file_remove_temporary(path);
 }
 
-static int make_parts(struct submission *s, struct err *e)
+int results_make_parts(struct submission *s, struct err *e)
 {
     char path[PATH_MAX];
 
@@ -170,7 +170,7 @@ int results_prepare(struct submission *s, struct err *e)
         return err_hint(e, "Name another folder: -o DIR");
     }
     s->made_parts = true;
-    if (make_parts(s, e) < 0)
+    if (results_make_parts(s, e) < 0)
         goto fail;
     if (check_trace(s->opt->trace, e) == 0)
         return 0;
@@ -219,7 +219,7 @@ int results_begin(struct submission *s, struct err *e)
     if (s->has_default_folder)
         point_latest(s);
     /* After a failed attempt the subfolders are missing: they were moved to the folder of that attempt. */
-    if (make_parts(s, e) < 0 || file_join(path, sizeof path, s->folder, "logs/submit.log", e) < 0)
+    if (results_make_parts(s, e) < 0 || file_join(path, sizeof path, s->folder, "logs/submit.log", e) < 0)
         return e->code;
     return console_keep(path, e);
 }

@@ -13,6 +13,8 @@
 /* Chooses and creates the folder before the job starts. ERR_IO; ERR_CONFIG: its path is not UTF-8;
  * ERR_CONFLICT: it is not empty, and has no results of this job. */
 int results_prepare(struct submission *s, struct err *e);
+/* Makes the subfolders again, after the results of an attempt were moved aside. ERR_IO. */
+int results_make_parts(struct submission *s, struct err *e);
 /* Removes the folders that results_prepare created, if they are still empty. */
 void results_abandon(struct submission *s);
 /* The run.json of the folder, which the caller owns, if all final results of the job are there; else NULL. */

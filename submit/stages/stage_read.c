@@ -166,7 +166,7 @@ static int read_codec(struct codec_blobs *b, struct codec_facts *f, json_t **doc
 /* Adds a hint: where to set the number of servers, or what to do instead. */
 static int hint_servers(const struct submission *s, const char *otherwise, struct err *e)
 {
-    if (s->is_simulated)
+    if (s->counts_servers)
         return err_hint(e, "Add some with --servers N.");
     return s->opt->worker_hosts[0]
                ? err_hint(e, "Name them with --ps_hosts%s.", otherwise)
@@ -446,7 +446,7 @@ static int read_trainer(struct submission *s, const struct codec_facts *worker, 
         return 0;
     if (take_arguments(s, e) < 0 || trainer_limits_check(s->opt, worker, updater_of(s), e) < 0 ||
         rule_settings_check_compression(s, worker, e) < 0 ||
-        (!s->is_simulated && read_workers(s, worker, e) < 0) || trainer_job_read(s, e) < 0)
+        (!s->counts_servers && read_workers(s, worker, e) < 0) || trainer_job_read(s, e) < 0)
         return e->code;
     return trainer_limits_check(s->opt, worker, updater_of(s), e);
 }
@@ -513,7 +513,7 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
 
     if (want_servers(&wants, s, worker, e) < 0)
         return e->code;
-    if (!wants && s->is_simulated && s->workers.n_servers > 0)
+    if (!wants && s->counts_servers && s->workers.n_servers > 0)
         return refuse_servers(s, worker, e);
     s->settings.server_count = wants ? (int)s->workers.n_servers : 0;
     if (!wants && codec_list_is_one(s->opt->codec)) /* as in Parallel-SGD without servers */

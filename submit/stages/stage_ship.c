@@ -243,7 +243,8 @@ static void print_estimate(const struct submission *s)
     for (size_t i = 0; i < s->n_nodes; i++)
         for (int p = 0; p < N_PACKAGES; p++) {
             struct package_file files[PACKAGE_FILES_MAX];
-            int n = s->nodes[i].view.lacks[p] ? node_package_files(files, s, &s->nodes[i], (enum package)p) : 0;
+            int n = s->nodes[i].view.lacks[p] ? node_package_files(files, s, &s->nodes[i], (enum package)p)
+                                              : 0;
 
             for (int k = 0; k < n; k++)
                 bytes += files[k].blob->len;

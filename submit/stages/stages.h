@@ -14,6 +14,8 @@ int stage_check(struct submission *s, struct err *e);
 int stage_check_job(struct submission *s, struct err *e);
 /* The part of stage_check_job() that needs no nodes: settings, and the shards of the data. */
 int stage_check_packages(struct submission *s, struct err *e);
+/* Instead of the following ones: writes the checked job into s->job_folder. */
+int stage_pack(struct submission *s, struct err *e);
 int stage_place(struct submission *s, struct err *e);
 int stage_ship(struct submission *s, struct err *e);
 int stage_start(struct submission *s, struct err *e);

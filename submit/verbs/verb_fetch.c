@@ -1,4 +1,5 @@
 /* fetch: fetches the results of a job, as far as they exist. */
+#include "submit/stages/folder_attempts.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
@@ -16,7 +17,7 @@ int verb_fetch(const struct options *o, struct err *e)
         submitted_job_update(&s);
         for (size_t i = 0; i < s.n_nodes; i++)
             s.nodes[i].is_lost = s.nodes[i].silent_since > 0;
-        rc = stage_collect(&s, e);
+        rc = folder_attempts_collect(&s, e) < 0 ? e->code : stage_collect(&s, e);
         if (rc == 0) {
             s.made_folder = s.made_parts = false;
             verb_show_run(true, &s);

@@ -131,7 +131,7 @@ static int prepare_run(struct simulation_run *r, struct err *e)
     }
     snprintf(r->opt.workers, sizeof r->opt.workers, "--servers %d", r->opt.servers);
     s->workers.n_servers = (size_t)r->opt.servers;
-    s->is_simulated = true;
+    s->counts_servers = s->is_simulated = true;
     rc = stage_read_job(s, e);
     s->workers.n_servers = 0;
     if (rc < 0)

@@ -13,6 +13,7 @@
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
 #include "submit/results/why.h"
+#include "submit/stages/folder_attempts.h"
 #include "submit/stages/retry.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
@@ -147,7 +148,7 @@ int verb_finish(struct submission *s, struct err *e)
             print_next_commands(s);
         return interrupt_signal() ? 128 + interrupt_signal() : EXIT_TIMEOUT;
     }
-    if (stage_collect(s, e) < 0) {
+    if (folder_attempts_collect(s, e) < 0 || stage_collect(s, e) < 0) {
         job_index_save(s, &ignored);
         err_hint(e, "job_submit fetch %s -o FOLDER puts the results into another folder.", s->id);
         console_failure(e, "INCOMPLETE");

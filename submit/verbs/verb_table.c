@@ -31,6 +31,11 @@ const struct verb verbs[] = {
     {"launch", verb_launch, WORKS, FOR_SUBMIT | FOR_LAUNCH, ARGS_OPERANDS, "[ARG...]",
      "run one task of a cluster, as in TensorFlow: the agent of the task, until the chief's job has ended",
      OF_JOBS},
+    {"pack", verb_pack, WORKS, FOR_PACK, ARGS_OPERANDS, "[ARG...]",
+     "write a job into a folder, -o DIR, from which job_runner --job DIR runs it without agents: as "
+     "processes "
+     "of mpirun, srun or torchrun; collect DIR fetches its results",
+     OF_JOBS},
     {"rerun", verb_rerun, WORKS, FOR_RERUN, 1, "[JOB|DIR]",
      "submit a job again with the same parameters and seed; --set KEY=VALUE changes one of them", OF_JOBS},
     {"sweep", verb_sweep, WORKS, FOR_SUBMIT | FOR_SIMULATE | FOR_SWEEP, ARGS_OPERANDS, "[ARG...]",
@@ -39,16 +44,18 @@ const struct verb verbs[] = {
      OF_JOBS},
     {"list", verb_list, SHOWS, FOR_LIST, 0, "",
      "list the jobs that this user has submitted, and jobs of others that the agents show", OF_RUNNING},
-    {"status", verb_status, SHOWS, FOR_STATUS, 1, "[JOB]", "show the state of each node of a job",
+    {"status", verb_status, SHOWS, FOR_STATUS, 1, "[JOB|DIR]", "show the state of each node of a job",
      OF_RUNNING},
     {"why", verb_why, SHOWS, FOR_WHY, 1, "[JOB|DIR]",
      "say in one sentence why a job is in its state, and what to do next", OF_RUNNING},
-    {"wait", verb_wait, WORKS, FOR_WAIT, ARGS_OPERANDS, "[JOB...]",
+    {"wait", verb_wait, WORKS, FOR_WAIT, ARGS_OPERANDS, "[JOB|DIR...]",
      "watch a job until its end and fetch its results", OF_RUNNING},
-    {"logs", verb_logs, SHOWS, FOR_LOGS, 1, "[JOB]", "print the log lines of a job's nodes", OF_RUNNING},
-    {"cancel", verb_cancel, WORKS, FOR_CANCEL, ARGS_OPERANDS, "JOB...", "cancel a job", OF_RUNNING},
-    {"fetch", verb_fetch, WORKS, FOR_FETCH, 1, "[JOB]",
-     "fetch records, logs and model, as far as they exist; retrieve is another name for it", OF_RESULTS},
+    {"logs", verb_logs, SHOWS, FOR_LOGS, 1, "[JOB|DIR]", "print the log lines of a job's nodes", OF_RUNNING},
+    {"cancel", verb_cancel, WORKS, FOR_CANCEL, ARGS_OPERANDS, "JOB|DIR...", "cancel a job", OF_RUNNING},
+    {"fetch", verb_fetch, WORKS, FOR_FETCH, 1, "[JOB|DIR]",
+     "fetch records, logs and model, as far as they exist, of a job or of a job folder; retrieve and collect "
+     "are other names for it",
+     OF_RESULTS},
     {"compare", verb_compare, SHOWS, FOR_COMPARE, ARGS_OPERANDS, "RUN...",
      "show runs side by side: settings that differ, accuracy, loss, time and bytes; RUN is a folder of "
      "results or a job",
@@ -125,7 +132,7 @@ const char *verb_forms(const struct verb *v)
 /* Other names of a verb. */
 static const struct {
     const char *typed, *is;
-} aliases[] = {{"retrieve", "fetch"}};
+} aliases[] = {{"retrieve", "fetch"}, {"collect", "fetch"}};
 
 static const struct verb *find_verb(const char *name)
 {

@@ -38,6 +38,7 @@ void verb_print_help(FILE *f, const struct verb *v);
 void verb_print_all(FILE *f);
 
 int verb_submit(const struct options *o, struct err *e);
+int verb_pack(const struct options *o, struct err *e);
 int verb_run(const struct options *o, struct err *e);
 int verb_list(const struct options *o, struct err *e);
 int verb_status(const struct options *o, struct err *e);

@@ -1,0 +1,597 @@
+#include "agent/folder/folder_node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <math.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/base/log.h"
+#include "agent/folder/folder_lead.h"
+#include "agent/folder/folder_state.h"
+#include "agent/folder/launch_rank.h"
+#include "agent/folder/rank_packages.h"
+#include "agent/jobs/job_action.h"
+#include "agent/jobs/job_end.h"
+#include "agent/jobs/jobs_open.h"
+#include "agent/jobs/peers.h"
+#include "shared/base/address.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/base/private.h"
+#include "shared/job/pair_key.h"
+#include "shared/job/reason.h"
+
+enum rank_status {
+    EXIT_DONE = 0,
+    EXIT_JOB_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_REFUSED = 4,
+    EXIT_TIMEOUT = 5,
+    EXIT_INVALID = 6,
+    EXIT_CANCELLED = 8
+};
+
+/* From one look at a file of the meeting to the next, at first and at last; from one message about a wait to
+ * the next; from one look at what other processes say to the next. */
+static const double POLL_S = 0.01, POLL_MAX_S = 0.25, TELL_S = 10, LOOK_S = 0.5;
+static const double LOCK_S = 15; /* time for an earlier launch's process of this node to end */
+
+/* Signals and waiting. */
+
+static void on_signal(void *arg, uint32_t events)
+{
+    struct node_process *f = arg;
+    struct signalfd_siginfo info;
+
+    (void)events;
+    if (read(f->stop_watch.fd, &info, sizeof info) == sizeof info)
+        f->signal = (int)info.ssi_signo;
+}
+
+static int watch_signals(struct node_process *f, struct err *e)
+{
+    sigemptyset(&f->stop_set);
+    sigaddset(&f->stop_set, SIGTERM);
+    sigaddset(&f->stop_set, SIGINT);
+    sigaddset(&f->stop_set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &f->stop_set, NULL);
+    signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would discard the runner's exit status */
+    signal(SIGPIPE, SIG_IGN);
+    f->stop_watch = (struct watch){
+        .fd = signalfd(-1, &f->stop_set, SFD_CLOEXEC | SFD_NONBLOCK), .ready = on_signal, .arg = f};
+    if (f->stop_watch.fd < 0)
+        return err_errno(e, ERR_IO, "signalfd");
+    return loop_watch(&f->loop, &f->stop_watch, EPOLLIN, e);
+}
+
+/* Ends the node if a signal, process 0 or job_submit wants that. */
+static void follow_stops(struct node_process *f)
+{
+    char reason[200];
+    bool has_failed = false;
+
+    if (f->signal && !f->task->stop_reason[0]) {
+        snprintf(reason, sizeof reason, "%s, by the launcher or a user", strsignal(f->signal));
+        job_stop(f->task, REASON_USER_CANCELLED, reason, STOP_GRACE_S);
+    }
+    if (clock_now() - f->looked_at < LOOK_S || f->task->stop_reason[0])
+        return;
+    f->looked_at = clock_now();
+    if (meeting_is_stopped(&f->meet, reason, &has_failed))
+        job_stop(f->task, has_failed ? REASON_JOB_FAILED : REASON_USER_CANCELLED, reason, STOP_GRACE_S);
+}
+
+static int check_waiting(struct node_process *f, struct err *e)
+{
+    char reason[200];
+    bool has_failed;
+
+    if (f->signal)
+        return err_set(e, ERR_CANCELLED, "%s before the start", strsignal(f->signal));
+    if (clock_now() - f->looked_at < LOOK_S)
+        return 0;
+    f->looked_at = clock_now();
+    /* A follower that has read no offer yet may see a cancellation of an earlier launch. */
+    if (f->meet.launch[0] && f->meet.attempt > 0 && meeting_is_stopped(&f->meet, reason, &has_failed))
+        return err_set(e, ERR_CANCELLED, "%s", reason[0] ? reason : "cancelled before the start");
+    return 0;
+}
+
+static void text_of_hour(char out[16], double wall)
+{
+    time_t t = (time_t)wall;
+    struct tm tm;
+
+    localtime_r(&t, &tm);
+    strftime(out, 16, "%H:%M:%S", &tm);
+}
+
+/* Says whom it waits for, and until when; ERR_TIMEOUT: the time is over. */
+static int tell_waiting(struct node_process *f, struct err *e)
+{
+    struct meeting *m = &f->meet;
+    double now = clock_now(), left = m->waits_since + f->opt.timeout_s - now;
+    char who[400], until[16], text[512];
+
+    meeting_missing(m, who, sizeof who);
+    if (left < 0) {
+        err_set(e, ERR_TIMEOUT, "%s did not come within %g s", who, f->opt.timeout_s);
+        meeting_give_up(m, e->text);
+        return err_hint(e,
+                        "Are all %d processes started, and is %s the same folder for all? --timeout S waits "
+                        "longer.",
+                        f->n_nodes, f->folder);
+    }
+    if (now - m->told_at < TELL_S)
+        return 0;
+    m->told_at = now;
+    text_of_hour(until, clock_wall() + left);
+    snprintf(text, sizeof text, "waits until %s for %s", until, who);
+    log_line(LOG_LEVEL_INFO, "node", f->spec.id, "%s", text);
+    if (!f->task)
+        folder_state_wait(f, text);
+    return 0;
+}
+
+/* Repeats a step of the meeting until it is done. */
+static int await(struct node_process *f, int (*step)(struct meeting *m, struct err *e), struct err *e)
+{
+    double pause = POLL_S;
+    int rc;
+
+    while ((rc = step(&f->meet, e)) == 0) {
+        if (tell_waiting(f, e) < 0 || check_waiting(f, e) < 0)
+            return e->code;
+        loop_turn(&f->loop, pause);
+        if (f->task)
+            folder_state_write(f);
+        pause = fmin(1.2 * pause, POLL_MAX_S);
+        if (node_process_is_over(f))
+            return err_set(e, ERR_LOST, "%s", f->task->job.message);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* The node's folder. */
+
+/* A process of an earlier launch may still be ending its node. */
+static bool take_lock(const struct node_process *f)
+{
+    double until = clock_now() + LOCK_S;
+
+    while (flock(f->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK)
+            return true; /* this file system has no locks */
+        if (clock_now() > until)
+            return false;
+        usleep(100000);
+    }
+    return true;
+}
+
+static int lock_node(struct node_process *f, struct err *e)
+{
+    char path[PATH_MAX], text[300] = "";
+    ssize_t n = 0;
+
+    if (file_join(path, sizeof path, f->agent.dir, "lock", e) < 0)
+        return e->code;
+    f->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (f->lock_fd < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    if (!take_lock(f)) {
+        n = pread(f->lock_fd, text, sizeof text - 1, 0);
+        err_set(e, ERR_CONFLICT, "another process runs %s of this job: %.*s", f->name,
+                n > 0 ? (int)strcspn(text, "\n") : 12, n > 0 ? text : "not known");
+        return err_hint(e, "Wait for its end, or cancel the job: job_submit cancel %s.", f->folder);
+    }
+    snprintf(text, sizeof text, "process %ld on %s\n", (long)getpid(), f->machine);
+    if (ftruncate(f->lock_fd, 0) < 0 || pwrite(f->lock_fd, text, strlen(text), 0) < 0)
+        return err_errno(e, ERR_IO, "%s", path);
+    return 0;
+}
+
+static int open_node(struct node_process *f, struct err *e)
+{
+    char exe_dir[PATH_MAX - 16], path[PATH_MAX], *no_arguments[] = {f->name, NULL};
+    int rc;
+
+    if (agent_options_parse(&f->agent, AGENT_RUN, 1, no_arguments, e) < 0 ||
+        file_join(path, sizeof path, f->folder, job_folder_node_name(f->name, f->spec.node), e) < 0)
+        return e->code;
+    if (snprintf(f->agent.dir, sizeof f->agent.dir, "%s", path) >= (int)sizeof f->agent.dir)
+        return err_set(e, ERR_CONFIG, "%s: path too long", path);
+    /* The codec and the program are those of the user who runs this process, from a folder of that user. */
+    f->agent.codecs = CODECS_ANY;
+    f->agent.trainers = TRAINERS_ANY;
+    f->agent.require_isolation = ISOLATION_NONE;
+    f->agent.job_memory_gib = f->opt.job_memory_gib;
+    memcpy(f->agent.trainer_python, f->opt.trainer_python, sizeof f->agent.trainer_python);
+    log_rename(f->name);
+    if (file_mkdirs(f->agent.dir, 0700, e) < 0 || lock_node(f, e) < 0 ||
+        file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || loop_open(&f->loop, e) < 0)
+        return e->code;
+    file_remove_temporary(f->agent.dir);
+    snprintf(f->address, sizeof f->address, "process %d", f->rank);
+    f->jobs = (struct jobs){.opt = &f->agent,
+                            .loop = &f->loop,
+                            .address = f->address,
+                            .notify.loop = &f->loop,
+                            .trainer_about = {.loop = &f->loop,
+                                              .python = f->jobs.trainers.python,
+                                              .n_changes = &f->jobs.n_changes},
+                            .dir_fd = -1,
+                            .ends_runners = true};
+    if (jobs_open(&f->jobs, e) < 0 || watch_signals(f, e) < 0)
+        return e->code;
+    snprintf(f->jobs.runner_exe, sizeof f->jobs.runner_exe, "%s/job_runner", exe_dir);
+    snprintf(f->jobs.codecs.builtin_dir, sizeof f->jobs.codecs.builtin_dir, "%s/codecs", exe_dir);
+    rc = runner_about_ask(&f->jobs.runner_about, &f->jobs.isolation, f->jobs.runner_exe, ISOLATION_NONE, e);
+    f->jobs.is_subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+    return rc;
+}
+
+static void close_node(struct node_process *f)
+{
+    meeting_close(&f->meet);
+    if (f->jobs.opt)
+        jobs_close(&f->jobs);
+    if (f->stop_watch.fd > 0)
+        close(f->stop_watch.fd);
+    if (f->loop.epoll_fd > 0)
+        loop_close(&f->loop);
+    if (f->lock_fd >= 0)
+        close(f->lock_fd);
+    json_decref(f->document);
+}
+
+/* The job. */
+
+static const char *variable(const char *name)
+{
+    return getenv(name);
+}
+
+static int find_node(struct node_process *f, struct err *e)
+{
+    const json_t *nodes = json_object_get(f->document, "nodes");
+    const json_t *settings = json_object_get(json_object_get(f->document, "record"), "settings");
+    struct launch_rank r;
+
+    f->n_nodes = (int)json_array_size(nodes);
+    if (launch_rank_find(&r, f->n_nodes == 1 && f->opt.rank < 0 ? 0 : f->opt.rank, f->opt.size, variable, e) <
+            0 ||
+        launch_rank_check(&r, f->n_nodes, e) < 0)
+        return e->code;
+    f->rank = r.rank;
+    f->entry = json_array_get(nodes, (size_t)f->rank);
+    if (job_spec_parse(&f->spec, json_object_get(f->entry, "reservation"), e) < 0 ||
+        settings_parse(&f->set, settings, e) < 0)
+        return err_at(e, "%s/" JOB_FOLDER_DOCUMENT, f->folder);
+    return 0;
+}
+
+static int read_job(struct node_process *f, struct err *e)
+{
+    if (!realpath(f->opt.job, f->folder))
+        return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "--job %s", f->opt.job);
+    gethostname(f->machine, sizeof f->machine - 1);
+    return job_folder_read(&f->document, f->folder, e) < 0 ? e->code : find_node(f, e);
+}
+
+/* The first IPv4 address of this machine that is not loopback, else IPv6. */
+static void find_address(char out[64])
+{
+    struct ifaddrs *all;
+    int best = 0;
+
+    out[0] = '\0';
+    if (getifaddrs(&all) < 0)
+        return;
+    for (const struct ifaddrs *a = all; a; a = a->ifa_next) {
+        int family = a->ifa_addr && (a->ifa_flags & IFF_UP) ? a->ifa_addr->sa_family : 0;
+        int worth = family == AF_INET ? 2 : family == AF_INET6 ? 1 : 0;
+        char text[64];
+
+        if (worth <= best || address_is_loopback(a->ifa_addr))
+            continue;
+        address_host(text, sizeof text, a->ifa_addr);
+        if (strncmp(text, "fe80:", 5) == 0)
+            continue;
+        memcpy(out, text, sizeof text);
+        best = worth;
+    }
+    freeifaddrs(all);
+}
+
+/* Reads what earlier attempts have left; a runner of theirs that was killed has an end from now on. */
+static int restore_attempts(struct node_process *f, struct err *e)
+{
+    if (task_read_all(&f->jobs, e) < 0)
+        return e->code;
+    job_restore_all(&f->jobs);
+    for (struct task *t = f->jobs.first; t; t = t->next) {
+        char path[PATH_MAX];
+
+        job_stop(t, REASON_AGENT_RESTARTED, "its process ended before the job was started", 0);
+        if (file_join(path, sizeof path, t->dir, JOB_FOLDER_NODE, e) == 0 && access(path, F_OK) < 0)
+            folder_state_write_ended(f, t);
+    }
+    return 0;
+}
+
+static int meet_others(struct node_process *f, struct err *e)
+{
+    struct meeting_member mine = {.node = f->spec.node};
+    const struct task *last = task_find(&f->jobs, f->spec.id);
+    const json_t *nodes = json_object_get(f->document, "nodes");
+
+    memcpy(mine.machine, f->machine, sizeof mine.machine);
+    memcpy(mine.given, f->opt.host, sizeof mine.given);
+    find_address(mine.address);
+    mine.attempt = last ? last->job.spec.attempt : 0;
+    mine.state = last ? last->job.state : JOB_PENDING;
+    rank_checkpoints_list(&mine, &f->jobs, f->spec.id);
+    if (meeting_open(&f->meet, f->folder, f->rank, f->n_nodes, &mine, e) < 0)
+        return e->code;
+    for (int r = 0; r < f->n_nodes; r++)
+        f->meet.members[r].node = (int)json_integer_value(
+            json_object_get(json_object_get(json_array_get(nodes, (size_t)r), "reservation"), "node"));
+    folder_state_wait(f, "waits for the other processes");
+    return await(f, meeting_gather, e);
+}
+
+static int n_workers_here(const struct node_process *f)
+{
+    int n = 0;
+
+    for (int r = 0; r < f->spec.node_count; r++)
+        n += strcasecmp(f->meet.members[r].machine, f->machine) == 0;
+    return n;
+}
+
+static int find_data_address(struct node_process *f, struct err *e)
+{
+    const char *host = f->meet.members[f->rank].host;
+    const char *at = f->meet.is_on_one_machine && !f->opt.host[0] ? "127.0.0.1"
+                     : strchr(host, ':')                          ? "::"
+                                                                  : "0.0.0.0";
+    struct addresses found;
+
+    if (address_find(&found, at, 0) != 0 || found.n == 0)
+        return err_set(e, ERR_IO, "%s: no address to listen at", at);
+    f->jobs.data = found.of[0];
+    return 0;
+}
+
+/* Gives the node its slot, its packages and so its runner, and waits until that has loaded all. */
+static int prepare(struct node_process *f, struct err *e)
+{
+    const struct meeting *m = &f->meet;
+
+    f->spec.attempt = m->attempt;
+    f->spec.workers_on_host = n_workers_here(f);
+    f->spec.weights |= m->resumes;
+    if (find_data_address(f, e) < 0 || task_add(&f->jobs, &f->spec, "", "", &f->task, e) < 0)
+        return e->code;
+    job_stream_opened(f->task); /* no client has to renew the reservation */
+    job_supersede(&f->jobs);
+    job_schedule(&f->jobs);
+    folder_state_link(f);
+    if (m->resumes)
+        log_line(LOG_LEVEL_INFO, "node", f->spec.id, "attempt %d goes on from step %lld", m->attempt,
+                 (long long)m->resume.step);
+    else if (m->attempt > 1)
+        log_line(LOG_LEVEL_INFO, "node", f->spec.id, "attempt %d begins anew: %s", m->attempt,
+                 f->set.checkpoint_every > 0 ? "there are no checkpoints of all nodes"
+                                             : "without --checkpoint-every there are no checkpoints");
+    if (!node_process_is_over(f) &&
+        rank_packages_take(f->task, f->folder, json_object_get(f->entry, "packages"),
+                           m->resumes ? &m->resume : NULL, e) < 0) {
+        job_stop(f->task, REASON_INTERNAL, e->text, 0);
+        return e->code;
+    }
+    while (!node_process_is_over(f) && f->task->job.state != JOB_READY) {
+        loop_turn(&f->loop, LOOK_S);
+        folder_state_write(f);
+        follow_stops(f);
+    }
+    return node_process_is_over(f) ? err_set(e, ERR_LOST, "%s: %s", f->task->job.reason, f->task->job.message)
+                                   : 0;
+}
+
+static int read_secret(uint8_t out[SHA256_BYTES], const struct node_process *f, struct err *e)
+{
+    char path[PATH_MAX], *text;
+    size_t len;
+    int rc;
+
+    if (file_join(path, sizeof path, f->folder, JOB_FOLDER_SECRET, e) < 0 ||
+        private_read(&text, &len, path, SHA256_HEX, e) < 0)
+        return e->code;
+    rc = hex_decode(out, SHA256_BYTES, text) ? 0
+                                             : err_set(e, ERR_CONFIG, "%s: not 64 hexadecimal digits", path);
+    secret_free(text);
+    return rc;
+}
+
+static json_t *peer_json(const struct node_process *f, int r, const uint8_t data_key[SHA256_BYTES])
+{
+    const struct meeting_member *k = &f->meet.members[r];
+    int first = r < f->rank ? r : f->rank, second = r < f->rank ? f->rank : r;
+    uint8_t key[SHA256_BYTES];
+    char hex[SHA256_HEX];
+    json_t *o = json_pack("{s:i, s:s, s:o, s:s, s:i}", "node", k->node, "role",
+                          k->node < 0 ? "server" : "worker", "address",
+                          json_sprintf("%s:%d", k->host, k->port), "host", k->host, "data_port", k->port);
+
+    if (r == f->rank)
+        return o;
+    pair_key(key, data_key, f->spec.id, f->meet.attempt, f->meet.members[first].node,
+             f->meet.members[second].node);
+    hex_encode(hex, key, sizeof key);
+    json_object_set_new(o, "key", json_string(hex));
+    explicit_bzero(key, sizeof key);
+    explicit_bzero(hex, sizeof hex);
+    return o;
+}
+
+static int start(struct node_process *f, struct err *e)
+{
+    uint8_t secret[SHA256_BYTES], data_key[SHA256_BYTES];
+    json_t *peers = json_array(), *order;
+    struct start_document d;
+    int rc;
+
+    if (read_secret(secret, f, e) < 0) {
+        json_decref(peers);
+        return e->code;
+    }
+    meeting_key(data_key, &f->meet, secret);
+    for (int r = 0; r < f->n_nodes; r++)
+        json_array_append_new(peers, peer_json(f, r, data_key));
+    explicit_bzero(secret, sizeof secret);
+    explicit_bzero(data_key, sizeof data_key);
+    order = json_pack("{s:i, s:o}", "attempt", f->meet.attempt, "peers", peers);
+    rc = order ? start_document_parse(&d, order, &f->spec, e)
+               : err_set(e, ERR_NOMEM, "no memory for an order");
+    if (rc == 0) {
+        rc = job_start(f->task, d.line, d.digest, d.nodes, e);
+        start_document_clear(&d);
+    }
+    json_decref(order);
+    return rc;
+}
+
+static void run_to_end(struct node_process *f)
+{
+    while (!node_process_is_over(f)) {
+        loop_turn(&f->loop, LOOK_S);
+        folder_state_write(f);
+        if (node_process_is_over(f))
+            break;
+        follow_stops(f);
+        folder_lead(f);
+    }
+    folder_state_write(f);
+    folder_lead_take_own(f);
+    meeting_say_ended(&f->meet, f->task->job.state, f->task->job.reason, f->task->job.message);
+    if (f->rank == 0)
+        folder_lead_await(f);
+}
+
+/* Exit status and the last line. */
+static enum rank_status conclude(struct node_process *f)
+{
+    const struct job *j = &f->task->job;
+    int cause = f->rank == 0 ? folder_lead_cause(f) : -1;
+    const struct meeting_member *k = cause >= 0 ? &f->meet.members[cause] : NULL;
+
+    if (f->rank == 0 && !k)
+        log_line(LOG_LEVEL_INFO, "node", f->spec.id, "the job has succeeded. next: job_submit collect %s",
+                 f->folder);
+    if (k)
+        log_line(LOG_LEVEL_ERROR, "node", f->spec.id,
+                 "the job %s: node(%d), %s: %s. next: job_submit collect %s; the launcher's command again "
+                 "%s",
+                 k->end == JOB_CANCELLED ? "was cancelled" : "has failed", k->node, k->reason, k->message,
+                 f->folder,
+                 f->set.checkpoint_every > 0 ? "goes on from the last checkpoints" : "begins it anew");
+    if (k)
+        return k->end == JOB_CANCELLED ? EXIT_CANCELLED : EXIT_JOB_FAILED;
+    if (j->state == JOB_SUCCEEDED || f->rank == 0)
+        return EXIT_DONE;
+    return j->state == JOB_CANCELLED && strcmp(j->reason, REASON_JOB_FAILED) != 0 ? EXIT_CANCELLED
+                                                                                  : EXIT_JOB_FAILED;
+}
+
+/* The others must not wait for a node that does not come. */
+static void report_failure(struct node_process *f, const struct err *e)
+{
+    struct err ignored;
+
+    if (!f->meet.members)
+        return;
+    if (f->meet.attempt > 0 && e->code != ERR_REFUSED && e->code != ERR_TIMEOUT)
+        meeting_say_ready(&f->meet, 0, e->text, &ignored);
+    meeting_give_up(&f->meet, e->text);
+    if (f->task && !node_process_is_over(f)) {
+        job_stop(f->task, e->code == ERR_CANCELLED ? REASON_USER_CANCELLED : REASON_JOB_FAILED, e->text, 1);
+        while (!node_process_is_over(f))
+            loop_turn(&f->loop, LOOK_S);
+    }
+    if (f->task)
+        folder_state_write(f);
+    else
+        folder_state_restore(f, e->text);
+}
+
+static int run_node(struct node_process *f, struct err *e)
+{
+    if (read_job(f, e) < 0 || open_node(f, e) < 0 || restore_attempts(f, e) < 0 || meet_others(f, e) < 0 ||
+        prepare(f, e) < 0 || meeting_say_ready(&f->meet, f->task->job.data_port, NULL, e) < 0 ||
+        await(f, meeting_start, e) < 0 || start(f, e) < 0)
+        return e->code;
+    run_to_end(f);
+    return 0;
+}
+
+static enum rank_status exit_status_of(int code)
+{
+    switch (code) {
+    case ERR_USAGE:
+        return EXIT_USAGE;
+    case ERR_CONFIG:
+    case ERR_NOT_FOUND:
+    case ERR_AUTH:
+        return EXIT_INVALID;
+    case ERR_CONFLICT:
+    case ERR_REFUSED:
+        return EXIT_REFUSED;
+    case ERR_TIMEOUT:
+        return EXIT_TIMEOUT;
+    case ERR_CANCELLED:
+        return EXIT_CANCELLED;
+    default:
+        return EXIT_JOB_FAILED;
+    }
+}
+
+int folder_node_main(int argc, char **argv)
+{
+    static struct node_process f = {.lock_fd = -1}; /* static: it has arrays of paths */
+    enum rank_status status;
+    struct err e = {0};
+
+    if (rank_options_parse(&f.opt, argc, argv, &e) == 0) {
+        if (f.opt.wants_help)
+            rank_options_usage(stdout);
+        else if (f.opt.wants_version)
+            puts("job_runner (psgd) " PSGD_VERSION);
+        if (f.opt.wants_help || f.opt.wants_version)
+            return fflush(stdout) == 0 ? EXIT_DONE : EXIT_JOB_FAILED;
+        run_node(&f, &e);
+    }
+    if (e.code < 0) {
+        fprintf(stderr, "job_runner: %s%s%s\n%s%s", f.name[0] ? f.name : "", f.name[0] ? ": " : "", e.text,
+                e.hint, e.hint[0] ? "\n" : "");
+        report_failure(&f, &e);
+        status = exit_status_of(e.code);
+    } else {
+        status = conclude(&f);
+    }
+    close_node(&f);
+    return (int)status;
+}

@@ -1,0 +1,127 @@
+#include "agent/folder/launch_rank.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In the order in which they count. A process of mpirun or torchrun inside a job of Slurm inherits Slurm's
+ * variables of the script that started mpirun, which are the same in all of them: so Slurm's count only if
+ * no other launcher's are set. Kubernetes sets its index in each container, in which a launcher may run. */
+static const struct launcher {
+    const char *name, *rank, *size; /* size NULL: it says none */
+    int class;                      /* launchers of one class must agree; a lower class counts before */
+} launchers[] = {
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", 0},
+    {"PMI", "PMI_RANK", "PMI_SIZE", 0},
+    {"PMIx", "PMIX_RANK", NULL, 0},
+    {"torchrun", "RANK", "WORLD_SIZE", 0},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", 1},
+    {"Kubernetes", "JOB_COMPLETION_INDEX", NULL, 2},
+};
+enum { N_LAUNCHERS = sizeof launchers / sizeof *launchers };
+
+static int parse(int *out, const char *name, const char *text, struct err *e)
+{
+    char *end;
+    long v = strtol(text, &end, 10);
+
+    if (!text[0] || *end || v < 0 || v > INT_MAX)
+        return err_set(e, ERR_CONFIG, "%s is \"%.40s\", which is no number of a process", name, text);
+    *out = (int)v;
+    return 0;
+}
+
+/* What the launcher has set; false: nothing. */
+static bool read_launcher(struct launch_rank *out, const struct launcher *l, const char *(*get)(const char *),
+                          struct err *e)
+{
+    const char *rank = get(l->rank), *size = l->size ? get(l->size) : NULL;
+
+    *out = (struct launch_rank){.rank = -1, .size = -1, .origin = l->rank};
+    if (!rank || parse(&out->rank, l->rank, rank, e) < 0)
+        return false;
+    return !size || parse(&out->size, l->size, size, e) == 0;
+}
+
+static int not_clear(struct err *e)
+{
+    char list[256] = "";
+
+    for (int i = 0; i < N_LAUNCHERS; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", launchers[i].rank);
+    err_set(e, ERR_CONFIG,
+            "which process of the job this is, is not clear: there is no --rank, and none of the variables "
+            "that launchers set: %s",
+            list);
+    return err_hint(e, "Start it with mpirun, srun or torchrun, or each process with --rank K, from 0.");
+}
+
+static const char *describe(char *out, size_t size, const struct launch_rank *r)
+{
+    if (r->size >= 0)
+        snprintf(out, size, "%s is %d of %d", r->origin, r->rank, r->size);
+    else
+        snprintf(out, size, "%s is %d", r->origin, r->rank);
+    return out;
+}
+
+int launch_rank_find(struct launch_rank *out, int rank, int size, const char *(*get)(const char *name),
+                     struct err *e)
+{
+    struct launch_rank found = {.rank = -1, .size = -1}, r;
+    int class = 0;
+
+    *e = (struct err){0};
+    if (rank >= 0) {
+        *out = (struct launch_rank){.rank = rank, .size = size, .origin = "--rank"};
+        return 0;
+    }
+    for (int i = 0; i < N_LAUNCHERS; i++) {
+        const struct launcher *l = &launchers[i];
+
+        if (found.rank >= 0 && l->class > class)
+            break;
+        if (!read_launcher(&r, l, get, e)) {
+            if (e->code < 0)
+                return e->code;
+            continue;
+        }
+        if (found.rank < 0) {
+            found = r;
+            class = l->class;
+        } else if (found.rank != r.rank || (found.size >= 0 && r.size >= 0 && found.size != r.size)) {
+            char one[96], other[96];
+
+            err_set(e, ERR_CONFIG, "which process of the job this is, is not clear: %s, and %s",
+                    describe(one, sizeof one, &found), describe(other, sizeof other, &r));
+            return err_hint(e,
+                            "Unset the variables of the launcher that has not started it, or give --rank.");
+        } else if (found.size < 0) {
+            found.size = r.size;
+        }
+    }
+    if (found.rank < 0)
+        return not_clear(e);
+    if (size >= 0 && found.size >= 0 && size != found.size)
+        return err_set(e, ERR_CONFIG, "--size is %d, and by %s there are %d processes", size, found.origin,
+                       found.size);
+    if (size >= 0)
+        found.size = size;
+    *out = found;
+    return 0;
+}
+
+int launch_rank_check(const struct launch_rank *r, int n_nodes, struct err *e)
+{
+    if (r->size >= 0 && r->size != n_nodes)
+        err_set(e, ERR_CONFIG, "the job has %d nodes, a process for each, and by %s there are %d processes",
+                n_nodes, r->origin, r->size);
+    else if (r->rank >= n_nodes)
+        err_set(e, ERR_CONFIG, "the job has %d nodes, a process for each, 0 to %d, and by %s this is %d",
+                n_nodes, n_nodes - 1, r->origin, r->rank);
+    else
+        return 0;
+    return err_hint(e, "Start %d processes, servers included, as with mpirun -n %d.", n_nodes, n_nodes);
+}

@@ -1,0 +1,23 @@
+/* launch_rank -- which process of a launcher this is, and of how many: by the variables that the launcher
+ * sets in each process, or by options. */
+#ifndef PSGD_LAUNCH_RANK_H
+#define PSGD_LAUNCH_RANK_H
+
+#include "shared/base/err.h"
+
+struct launch_rank {
+    int rank;           /* from 0 */
+    int size;           /* -1: the launcher does not say */
+    const char *origin; /* "--rank", "OMPI_COMM_WORLD_RANK" */
+};
+
+/* `rank`, `size`: of the command line, -1: not given. `get`: getenv(). ERR_CONFIG: nothing says which process
+ * this is, two launchers say different things, or a variable is no number; the message has what was looked
+ * for. */
+int launch_rank_find(struct launch_rank *out, int rank, int size, const char *(*get)(const char *name),
+                     struct err *e);
+
+/* Checks that this is one of the `n_nodes` processes of the job. ERR_CONFIG. */
+int launch_rank_check(const struct launch_rank *r, int n_nodes, struct err *e);
+
+#endif

@@ -1,0 +1,526 @@
+#include "agent/folder/meeting.h"
+
+#include <dirent.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "shared/base/address.h"
+#include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "shared/job/job_folder.h"
+#include "shared/job/settings.h"
+
+enum { DOCUMENT_MAX = 16 << 20 };
+
+static void random_id(char out[MEETING_ID])
+{
+    uint8_t raw[(MEETING_ID - 1) / 2];
+
+    random_bytes(raw, sizeof raw);
+    hex_encode(out, raw, sizeof raw);
+}
+
+static int name_file(char path[PATH_MAX], const struct meeting *m, const char *name, int rank, struct err *e)
+{
+    char file[48];
+
+    if (rank >= 0)
+        snprintf(file, sizeof file, "%s-%d.json", name, rank);
+    else
+        snprintf(file, sizeof file, "%s.json", name);
+    return file_join(path, PATH_MAX, m->dir, file, e);
+}
+
+/* Not synced: no other process is to read it after a crash of this machine. */
+static int put(const struct meeting *m, const char *name, int rank, json_t *take_doc, struct err *e)
+{
+    char *text = take_doc ? json_line(take_doc) : NULL;
+    struct iovec part = {.iov_base = text, .iov_len = text ? strlen(text) : 0};
+    char path[PATH_MAX];
+    int rc = text ? name_file(path, m, name, rank, e) : err_set(e, ERR_NOMEM, "no memory for a document");
+
+    if (rc == 0)
+        rc = file_write_parts(path, &part, 1, 0600, false, e);
+    free(text);
+    json_decref(take_doc);
+    return rc;
+}
+
+static void look_again(const struct meeting *m)
+{
+    DIR *d = opendir(m->dir);
+
+    if (d)
+        closedir(d);
+}
+
+/* NULL: there is none, or none that can be read yet. */
+static json_t *get(const struct meeting *m, const char *name, int rank)
+{
+    char path[PATH_MAX];
+    struct err ignored;
+    json_t *o;
+
+    if (name_file(path, m, name, rank, &ignored) < 0 || json_read(&o, path, DOCUMENT_MAX, &ignored) < 0)
+        return NULL;
+    return o;
+}
+
+/* The same of this launch only. */
+static json_t *get_mine(const struct meeting *m, const char *name, int rank)
+{
+    json_t *o = get(m, name, rank);
+
+    if (o && m->launch[0] && strcmp(json_text_at(o, "launch"), m->launch) == 0)
+        return o;
+    json_decref(o);
+    return NULL;
+}
+
+static void begin_step(struct meeting *m)
+{
+    m->waits_since = m->told_at = clock_now();
+}
+
+static json_t *points_json(const struct meeting_member *mine)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < mine->n_points; i++) {
+        const struct meeting_point *p = &mine->points[i];
+
+        json_array_append_new(list,
+                              json_pack("{s:s, s:I, s:I, s:I}", "job", p->job, "epoch", (json_int_t)p->epoch,
+                                        "step", (json_int_t)p->step, "round", (json_int_t)p->round));
+    }
+    return list;
+}
+
+static void take_point(struct meeting_point *p, const json_t *o)
+{
+    snprintf(p->job, sizeof p->job, "%s", json_text_at(o, "job"));
+    p->epoch = json_integer_value(json_object_get(o, "epoch"));
+    p->step = json_integer_value(json_object_get(o, "step"));
+    p->round = json_integer_value(json_object_get(o, "round"));
+}
+
+static int say_hello(struct meeting *m, struct err *e)
+{
+    struct meeting_member *mine = &m->members[m->rank];
+
+    random_id(mine->nonce);
+    return put(m, "hello", m->rank,
+               json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o}", "launch", m->launch, "nonce",
+                         mine->nonce, "machine", mine->machine, "host", mine->given, "address", mine->address,
+                         "attempt", mine->attempt, "state", job_state_name(mine->state), "checkpoints",
+                         points_json(mine)),
+               e);
+}
+
+/* A cancellation of an earlier launch does not hold for this one. */
+static int make_offer(struct meeting *m, struct err *e)
+{
+    char path[PATH_MAX];
+
+    if (name_file(path, m, "cancel", -1, e) < 0)
+        return e->code;
+    unlink(path);
+    random_id(m->launch);
+    random_id(m->members[0].nonce);
+    m->members[0].is_here = true;
+    return put(m, "offer", -1, json_pack("{s:s}", "launch", m->launch), e);
+}
+
+int meeting_open(struct meeting *m, const char *dir, int rank, int n, const struct meeting_member *mine,
+                 struct err *e)
+{
+    *m = (struct meeting){.rank = rank, .n = n, .members = calloc((size_t)n, sizeof *m->members)};
+    if (!m->members)
+        return err_set(e, ERR_NOMEM, "no memory for %d processes", n);
+    if (file_join(m->dir, sizeof m->dir, dir, JOB_FOLDER_MEET, e) < 0 || file_mkdirs(m->dir, 0700, e) < 0)
+        return e->code;
+    m->members[rank] = *mine;
+    begin_step(m);
+    return rank == 0 ? make_offer(m, e) : 0;
+}
+
+void meeting_close(struct meeting *m)
+{
+    free(m->members);
+    m->members = NULL;
+}
+
+/* Whether the name stands for an address by which other machines can reach it: Debian has 127.0.1.1 for its
+ * own name. */
+static bool is_reachable(const char *name)
+{
+    struct addresses found;
+
+    if (address_find(&found, name, 0) != 0)
+        return false;
+    for (size_t i = 0; i < found.n; i++)
+        if (!address_is_loopback((const struct sockaddr *)&found.of[i].at))
+            return true;
+    return false;
+}
+
+/* Every process of one machine gets the same host, by which nodes see that they share it. */
+static void choose_hosts(struct meeting *m)
+{
+    m->is_on_one_machine = true;
+    for (int r = 1; r < m->n; r++)
+        m->is_on_one_machine &= strcasecmp(m->members[r].machine, m->members[0].machine) == 0;
+    for (int r = 0; r < m->n; r++) {
+        struct meeting_member *k = &m->members[r];
+        const struct meeting_member *same = m->members;
+
+        while (same < k && strcasecmp(same->machine, k->machine) != 0)
+            same++;
+        if (k->given[0])
+            memcpy(k->host, k->given, sizeof k->host);
+        else if (m->is_on_one_machine)
+            snprintf(k->host, sizeof k->host, "127.0.0.1");
+        else if (same < k && !same->given[0])
+            memcpy(k->host, same->host, sizeof k->host);
+        else if (k->address[0] && !is_reachable(k->machine))
+            snprintf(k->host, sizeof k->host, "%s", k->address);
+        else
+            memcpy(k->host, k->machine, sizeof k->host);
+    }
+}
+
+static bool has_point(const struct meeting_member *k, const struct meeting_point *p)
+{
+    for (size_t i = 0; i < k->n_points; i++)
+        if (strcmp(k->points[i].job, p->job) == 0 && k->points[i].round == p->round &&
+            (k->node < 0 || k->points[i].epoch == p->epoch))
+            return true;
+    return false;
+}
+
+/* The latest point of which all nodes have checkpoints. */
+static void choose_resume(struct meeting *m)
+{
+    const struct meeting_member *first = &m->members[0];
+
+    m->resumes = false;
+    for (size_t i = 0; i < first->n_points; i++) {
+        bool is_common = !m->resumes || first->points[i].step > m->resume.step;
+
+        for (int r = 1; r < m->n && is_common; r++)
+            is_common = has_point(&m->members[r], &first->points[i]);
+        if (is_common) {
+            m->resume = first->points[i];
+            m->resumes = true;
+        }
+    }
+}
+
+static void choose_attempt(struct meeting *m)
+{
+    m->attempt = 1;
+    for (int r = 0; r < m->n; r++)
+        if (m->members[r].attempt >= m->attempt)
+            m->attempt = m->members[r].attempt + 1;
+}
+
+static bool has_succeeded(const struct meeting *m)
+{
+    for (int r = 0; r < m->n; r++)
+        if (m->members[r].attempt != m->members[0].attempt || m->members[r].state != JOB_SUCCEEDED)
+            return false;
+    return m->members[0].attempt > 0;
+}
+
+/* Of a process that has not come yet the nonce is "", which is that of none. */
+static json_t *members_json(const struct meeting *m)
+{
+    json_t *members = json_array();
+
+    for (int r = 0; r < m->n; r++)
+        json_array_append_new(members, json_pack("{s:s, s:s, s:s}", "nonce", m->members[r].nonce, "machine",
+                                                 m->members[r].machine, "host", m->members[r].host));
+    return members;
+}
+
+static int put_plan(const struct meeting *m, struct err *e)
+{
+    const struct meeting_point *p = &m->resume;
+    json_t *resume = NULL;
+
+    if (m->resumes)
+        resume = json_pack("{s:s, s:I, s:I, s:I}", "job", p->job, "epoch", (json_int_t)p->epoch, "step",
+                           (json_int_t)p->step, "round", (json_int_t)p->round);
+    return put(m, "plan", -1,
+               json_pack("{s:s, s:i, s:b, s:o, s:o?}", "launch", m->launch, "attempt", m->attempt,
+                         "one_machine", (int)m->is_on_one_machine, "members", members_json(m), "resume",
+                         resume),
+               e);
+}
+
+static void take_hello(struct meeting_member *k, const json_t *o)
+{
+    const json_t *point;
+    size_t i;
+
+    snprintf(k->nonce, sizeof k->nonce, "%s", json_text_at(o, "nonce"));
+    snprintf(k->machine, sizeof k->machine, "%s", json_text_at(o, "machine"));
+    snprintf(k->given, sizeof k->given, "%s", json_text_at(o, "host"));
+    snprintf(k->address, sizeof k->address, "%s", json_text_at(o, "address"));
+    k->attempt = (int)json_number_at(o, "attempt", 0);
+    job_state_parse(&k->state, json_text_at(o, "state"));
+    k->n_points = 0;
+    json_array_foreach(json_object_get(o, "checkpoints"), i, point)
+    {
+        if (k->n_points < MEETING_CHECKPOINTS)
+            take_point(&k->points[k->n_points++], point);
+    }
+    k->is_here = true;
+}
+
+static int lead_gathering(struct meeting *m, struct err *e)
+{
+    bool is_whole = true;
+
+    for (int r = 1; r < m->n; r++) {
+        json_t *o = m->members[r].is_here ? NULL : get_mine(m, "hello", r);
+
+        if (o)
+            take_hello(&m->members[r], o);
+        json_decref(o);
+        is_whole &= m->members[r].is_here;
+    }
+    if (!is_whole)
+        return 0;
+    if (has_succeeded(m)) {
+        err_set(e, ERR_CONFLICT, "the job has succeeded already, in attempt %d", m->members[0].attempt);
+        err_hint(e, "job_submit collect DIR has its results; job_submit pack writes another job.");
+        meeting_give_up(m, e->text);
+        return e->code;
+    }
+    choose_hosts(m);
+    choose_attempt(m);
+    choose_resume(m);
+    if (put_plan(m, e) < 0)
+        return e->code;
+    begin_step(m);
+    return 1;
+}
+
+static void take_plan(struct meeting *m, const json_t *o)
+{
+    const json_t *members = json_object_get(o, "members"), *resume = json_object_get(o, "resume");
+
+    m->attempt = (int)json_number_at(o, "attempt", 1);
+    m->is_on_one_machine = json_is_true(json_object_get(o, "one_machine"));
+    for (int r = 0; r < m->n; r++) {
+        const json_t *one = json_array_get(members, (size_t)r);
+
+        snprintf(m->members[r].machine, sizeof m->members[r].machine, "%s", json_text_at(one, "machine"));
+        snprintf(m->members[r].host, sizeof m->members[r].host, "%s", json_text_at(one, "host"));
+    }
+    m->resumes = json_is_object(resume);
+    if (m->resumes)
+        take_point(&m->resume, resume);
+}
+
+static int refused_by_leader(const json_t *o, const char *key, struct err *e)
+{
+    return err_set(e, ERR_REFUSED, "%.900s", json_text_at(o, key));
+}
+
+/* Whether the plan is an answer to this process's hello. */
+static bool is_for_me(const struct meeting *m, const json_t *plan)
+{
+    const json_t *me = json_array_get(json_object_get(plan, "members"), (size_t)m->rank);
+
+    return m->members[m->rank].nonce[0] && strcmp(json_text_at(me, "nonce"), m->members[m->rank].nonce) == 0;
+}
+
+static int follow_gathering(struct meeting *m, struct err *e)
+{
+    json_t *offer = get(m, "offer", -1), *plan;
+    int rc = 0;
+
+    if (offer && strcmp(json_text_at(offer, "launch"), m->launch) != 0) {
+        snprintf(m->launch, sizeof m->launch, "%s", json_text_at(offer, "launch"));
+        rc = say_hello(m, e);
+    }
+    json_decref(offer);
+    plan = rc == 0 ? get_mine(m, "plan", -1) : NULL;
+    if (plan && is_for_me(m, plan) && json_object_get(plan, "refused")) {
+        rc = refused_by_leader(plan, "refused", e);
+    } else if (plan && is_for_me(m, plan)) {
+        take_plan(m, plan);
+        begin_step(m);
+        rc = 1;
+    }
+    json_decref(plan);
+    return rc;
+}
+
+int meeting_gather(struct meeting *m, struct err *e)
+{
+    look_again(m);
+    return m->rank == 0 ? lead_gathering(m, e) : follow_gathering(m, e);
+}
+
+int meeting_say_ready(struct meeting *m, int port, const char *failed, struct err *e)
+{
+    m->members[m->rank].port = port;
+    return put(m, "ready", m->rank,
+               failed ? json_pack("{s:s, s:o}", "launch", m->launch, "failed", json_text(failed, 900))
+                      : json_pack("{s:s, s:i}", "launch", m->launch, "port", port),
+               e);
+}
+
+static int lead_start(struct meeting *m, struct err *e)
+{
+    json_t *ports;
+    bool is_whole = true;
+
+    for (int r = 0; r < m->n; r++) {
+        json_t *o = m->members[r].port > 0 ? NULL : get_mine(m, "ready", r);
+        const char *failed = json_text_at(o, "failed");
+
+        if (failed[0]) {
+            err_set(e, ERR_LOST, "node(%d): %.900s", m->members[r].node, failed);
+            json_decref(o);
+            meeting_give_up(m, e->text);
+            return e->code;
+        }
+        if (o)
+            m->members[r].port = (int)json_number_at(o, "port", 0);
+        json_decref(o);
+        is_whole &= m->members[r].port > 0;
+    }
+    if (!is_whole)
+        return 0;
+    ports = json_array();
+    for (int r = 0; r < m->n; r++)
+        json_array_append_new(ports, json_integer(m->members[r].port));
+    if (put(m, "start", -1, json_pack("{s:s, s:o}", "launch", m->launch, "ports", ports), e) < 0)
+        return e->code;
+    return 1;
+}
+
+static int follow_start(struct meeting *m, struct err *e)
+{
+    json_t *o = get_mine(m, "start", -1);
+    int rc = o ? 1 : 0;
+
+    if (o && json_object_get(o, "failed")) {
+        refused_by_leader(o, "failed", e);
+        rc = e->code = ERR_LOST;
+    }
+    for (int r = 0; rc > 0 && r < m->n; r++)
+        m->members[r].port = (int)json_integer_value(json_array_get(json_object_get(o, "ports"), (size_t)r));
+    json_decref(o);
+    return rc;
+}
+
+int meeting_start(struct meeting *m, struct err *e)
+{
+    look_again(m);
+    return m->rank == 0 ? lead_start(m, e) : follow_start(m, e);
+}
+
+void meeting_give_up(struct meeting *m, const char *sentence)
+{
+    struct err ignored;
+
+    if (m->rank != 0)
+        return;
+    put(m, "plan", -1,
+        json_pack("{s:s, s:o, s:o}", "launch", m->launch, "refused", json_text(sentence, 900), "members",
+                  members_json(m)),
+        &ignored);
+    put(m, "start", -1, json_pack("{s:s, s:o}", "launch", m->launch, "failed", json_text(sentence, 900)),
+        &ignored);
+}
+
+void meeting_say_ended(struct meeting *m, enum job_state state, const char *reason, const char *message)
+{
+    struct err ignored;
+
+    put(m, "ended", m->rank,
+        json_pack("{s:s, s:s, s:s, s:o}", "launch", m->launch, "state", job_state_name(state), "reason",
+                  reason, "message", json_text(message, 1000)),
+        &ignored);
+}
+
+void meeting_read_ends(struct meeting *m)
+{
+    look_again(m);
+    for (int r = 1; r < m->n; r++) {
+        struct meeting_member *k = &m->members[r];
+        json_t *o = k->is_ended ? NULL : get_mine(m, "ended", r);
+
+        if (!o)
+            continue;
+        k->is_ended = true;
+        job_state_parse(&k->end, json_text_at(o, "state"));
+        snprintf(k->reason, sizeof k->reason, "%s", json_text_at(o, "reason"));
+        snprintf(k->message, sizeof k->message, "%s", json_text_at(o, "message"));
+        json_decref(o);
+    }
+}
+
+void meeting_say_stop(struct meeting *m, const char *reason, bool has_failed)
+{
+    struct err ignored;
+
+    put(m, "stop", -1,
+        json_pack("{s:s, s:o, s:b}", "launch", m->launch, "reason", json_text(reason, 199), "has_failed",
+                  (int)has_failed),
+        &ignored);
+}
+
+bool meeting_is_stopped(struct meeting *m, char reason[200], bool *has_failed)
+{
+    json_t *o;
+
+    look_again(m);
+    o = get(m, "cancel", -1);
+    if (!o && m->rank != 0)
+        o = get_mine(m, "stop", -1);
+    if (!o)
+        return false;
+    snprintf(reason, 200, "%s", json_text_at(o, "reason"));
+    *has_failed = json_is_true(json_object_get(o, "has_failed"));
+    json_decref(o);
+    return true;
+}
+
+void meeting_missing(const struct meeting *m, char *out, size_t size)
+{
+    int n = 0;
+
+    out[0] = '\0';
+    if (m->rank != 0) {
+        snprintf(out, size, "process 0 (node %d)", m->members[0].node);
+        return;
+    }
+    for (int r = 1; r < m->n; r++) {
+        const struct meeting_member *k = &m->members[r];
+        size_t at = strlen(out);
+
+        if (k->port > 0 || (m->attempt == 0 && k->is_here))
+            continue;
+        if (n++ < 8)
+            snprintf(out + at, size - at, "%sprocess %d (node %d)", at ? ", " : "", r, k->node);
+    }
+    if (n > 8)
+        snprintf(out + strlen(out), size - strlen(out), " and %d more", n - 8);
+}
+
+void meeting_key(uint8_t out[SHA256_BYTES], const struct meeting *m, const uint8_t secret[SHA256_BYTES])
+{
+    hmac_sha256(out, secret, SHA256_BYTES, m->launch, strlen(m->launch));
+}

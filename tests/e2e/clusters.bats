@@ -1,0 +1,214 @@
+#!/usr/bin/env bats
+# Jobs without agents: job_submit pack, job_runner --job DIR as the processes of a launcher, job_submit collect.
+load lib
+
+# start_rank DIR RANK [OPTION...]: a process of the job in DIR, with the log DIR.log.RANK.
+start_rank() {
+    "$TOOLS/limit" "$PROGRAM_LIMIT" "$BUILD/job_runner" --job "$1" --rank "$2" "${@:3}" >"$1.log.$2" 2>&1 3>&- &
+    RANKS[$2]=$!
+    HOLDERS+=("$!")
+}
+
+# end_ranks N: waits for N processes; returns the status of process 0.
+end_ranks() {
+    local rank code=0
+    for ((rank = $1 - 1; rank >= 0; rank--)); do
+        code=0
+        wait "${RANKS[rank]}" || code=$?
+    done
+    return "$code"
+}
+
+# ranks DIR N [OPTION...]: N processes of the job in DIR; returns the status of process 0.
+ranks() {
+    local rank
+    for ((rank = 0; rank < $2; rank++)); do start_rank "$1" "$rank" "${@:3}"; done
+    end_ranks "$2"
+}
+
+# kill_rank DIR SIGNAL RANK...: the processes themselves, which run under a limit.
+kill_rank() {
+    local rank pids=()
+    for rank in "${@:3}"; do pids+=("$(jq .process "$1/node-$rank/node.json")"); done
+    kill "-$2" "${pids[@]}"
+}
+
+digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json"; }
+
+# A rule between workers, and one with servers.
+@test "a job folder ends with the weights and records of the same job on agents" {
+    start_agents 4
+    local rule servers
+    for rule in "fedavg 0" "ps 2"; do
+        read -r rule servers <<<"$rule"
+        rm -rf job on-agents
+        "$SUBMIT" pack -q -o job -n 2 --servers "$servers" --codec "$rule" --dataset "$FEW" --epochs 2 --seed 3
+        ranks job $((2 + servers))
+        "$SUBMIT" collect -q job
+        write_workers 2 "$servers"
+        "$SUBMIT" -q -n 2 --codec "$rule" --dataset "$FEW" --epochs 2 --seed 3 -o on-agents
+        [ -n "$(digests job/results)" ]
+        [ "$(digests job/results)" = "$(digests on-agents)" ]
+        # Columns without times are equal, in any order of the rows.
+        for of in job/results on-agents; do
+            cut -d, -f2-11 "$of/records/train.csv" | sort >"$of.rows"
+        done
+        diff job/results.rows on-agents.rows
+        [ "$(jq -r .is_complete job/results/run.json)" = true ]
+        [ -s job/results/report.html ]
+    done
+}
+
+@test "a process that is killed ends the job at once, named, and the same command goes on from the last checkpoint" {
+    local settings=(-n 2 --codec fedavg --dataset "$FEW" --epochs 60 --checkpoint-every 2 --seed 3 --record-every 10)
+    "$SUBMIT" pack -q -o job "${settings[@]}"
+    start_rank job 0
+    start_rank job 1
+    within 60 test -e job/node-1/run/checkpoint.safetensors
+    kill_rank job KILL 1
+    local code=0
+    end_ranks 2 || code=$?
+    [ "$code" -eq 1 ]
+    grep -q 'the job has failed: node(1), RunnerDied: its process on .* was killed' job.log.0
+    "$SUBMIT" collect -q job
+    [ "$(jq -r '[.state, .cause_node, .reason] | join(" ")' job/results/run.json)" = "failed 1 RunnerDied" ]
+    ranks job 2
+    grep -q 'attempt 2 goes on from step' job.log.0
+    grep -q 'the job has succeeded' job.log.0
+    "$SUBMIT" collect -q job
+    [ "$(jq -r '[.state, .attempt, .facts.attempts[0].reason] | join(" ")' job/results/run.json)" = "succeeded 2 RunnerDied" ]
+    [ -s job/results/attempts/1/run.json ]
+    # As a job that was not interrupted, with a row for each tenth step of each worker.
+    "$SUBMIT" pack -q -o whole "${settings[@]}"
+    ranks whole 2
+    "$SUBMIT" collect -q whole
+    [ "$(digests job/results)" = "$(digests whole/results)" ]
+    for of in job whole; do cut -d, -f2-7 "$of/results/records/train.csv" | sort >"$of.rows"; done
+    diff job.rows whole.rows
+    # And not once more.
+    code=0
+    ranks job 2 || code=$?
+    [ "$code" -eq 4 ]
+    grep -q 'the job has succeeded already, in attempt 2' job.log.0
+    grep -q 'the job has succeeded already, in attempt 2' job.log.1
+    [ "$("$SUBMIT" status --json job | jq -r .data.state)" = succeeded ]
+}
+
+@test "status, logs, wait and cancel work on a job folder, and a launcher's SIGTERM keeps the records" {
+    "$SUBMIT" pack -q -o job -n 2 --codec allreduce --model softmax --epochs 100000 --record-every 100
+    "$SUBMIT" status job | grep -q ': pending'
+    start_rank job 0
+    start_rank job 1
+    within 60 eval '"$SUBMIT" status job | grep -q "node(1): running, epoch"'
+    "$SUBMIT" logs job --node 1 | grep -q '^worker-1 | .*ready: codec allreduce'
+    "$SUBMIT" wait -q job >waited 2>&1 3>&- &
+    local waits=$!
+    HOLDERS+=("$waits")
+    "$SUBMIT" cancel job --reason 'enough seen' | grep -q ': cancelled'
+    local code=0
+    end_ranks 2 || code=$?
+    [ "$code" -eq 8 ]
+    code=0
+    wait "$waits" || code=$?
+    [ "$code" -eq 8 ]
+    [ "$(jq -r .state job/results/run.json)" = cancelled ]
+    [ "$(wc -l <job/results/records/train.csv)" -gt 1 ]
+    # The same command is the next attempt; a signal ends it, as a launcher sends it to all processes.
+    start_rank job 0
+    start_rank job 1
+    within 60 eval '"$SUBMIT" status job | grep -q "node(1): running, epoch"'
+    kill_rank job TERM 0 1
+    code=0
+    end_ranks 2 || code=$?
+    [ "$code" -eq 8 ]
+    grep -q 'UserCancelled: Terminated, by the launcher or a user' job.log.0
+    "$SUBMIT" collect -q job
+    [ "$(wc -l <job/results/records/train.csv)" -gt 1 ]
+}
+
+# Each with the variables of another launcher.
+@test "a process finds its number in its launcher's variables, and is refused without a clear one" {
+    "$SUBMIT" pack -q -o job -n 2 --servers 1 --codec ps --model softmax --dataset "$FEW" --epochs 1
+    OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 PMIX_RANK=1 SLURM_PROCID=0 limited "$BUILD/job_runner" --job job >1.log 2>&1 3>&- &
+    local open_mpi=$!
+    SLURM_PROCID=2 SLURM_NTASKS=3 limited "$BUILD/job_runner" --job job >2.log 2>&1 3>&- &
+    local slurm=$!
+    RANK=0 WORLD_SIZE=3 limited "$BUILD/job_runner" --job job >0.log 2>&1 3>&-
+    wait "$open_mpi"
+    wait "$slurm"
+    grep -q 'ps-0 .*: all its workers have finished' 2.log
+
+    run limited "$BUILD/job_runner" --job job
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"there is no --rank, and none of the variables that launchers set: OMPI_COMM_WORLD_RANK,"* ]]
+    RANK=0 PMI_RANK=1 run limited "$BUILD/job_runner" --job job
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"PMI_RANK is 1, and RANK is 0"* ]]
+    RANK=0 WORLD_SIZE=2 run limited "$BUILD/job_runner" --job job
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"the job has 3 nodes, a process for each, and by RANK there are 2 processes"*"mpirun -n 3"* ]]
+    run limited "$BUILD/job_runner" --job . --rank 0
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"is no job folder"*"job_submit pack"* ]]
+}
+
+@test "a process that waits in vain says for whom, and two processes cannot run one node" {
+    "$SUBMIT" pack -q -o job -n 2 --codec allreduce --model softmax --dataset "$FEW" --epochs 1
+    run limited "$BUILD/job_runner" --job job --rank 0 --timeout 1
+    [ "$status" -eq 5 ]
+    [[ "$output" == *"process 1 (node 1) did not come within 1 s"* ]]
+    run limited "$BUILD/job_runner" --job job --rank 1 --timeout 1
+    [ "$status" -eq 5 ]
+    [[ "$output" == *"process 0 (node 0) did not come within 1 s"* ]]
+    start_rank job 1
+    within 60 grep -q "process ${RANKS[1]} on" job/node-1/lock
+    run limited "$BUILD/job_runner" --job job --rank 1
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"another process runs node-1 of this job: process "*" on "* ]]
+    start_rank job 0
+    end_ranks 2
+    # A node that fails before the start is named to the others.
+    "$SUBMIT" pack -q -o bad -n 2 --codec allreduce --model softmax --dataset "$FEW" --epochs 1
+    chmod 600 bad/packages/*
+    for file in bad/packages/*; do echo >>"$file"; done
+    local code=0
+    ranks bad 2 --timeout 20 || code=$?
+    [ "$code" -ne 0 ]
+    grep -q 'is damaged: its SHA-256 is not its name' bad.log.1
+}
+
+@test "a training program runs from a job folder as on agents" {
+    /usr/bin/python3 -c 'import numpy' 2>/dev/null || skip "numpy is not installed for /usr/bin/python3"
+    PATH=/usr/bin:$PATH start_agents 2
+    local program=("--trainer" "$ROOT/examples/trainers/numpy_mlp.py" --trainer-python /usr/bin/python3)
+    "$SUBMIT" pack -q -o job -n 2 --codec fedavg --max-steps 40 "${program[@]}"
+    ranks job 2 --trainer-python /usr/bin/python3
+    "$SUBMIT" collect -q job
+    "$SUBMIT" -q -n 2 --codec fedavg --max-steps 40 "${program[@]}" -o on-agents
+    [ -n "$(digests job/results)" ]
+    [ "$(digests job/results)" = "$(digests on-agents)" ]
+}
+
+# block WORD: the commands of the block ```sh WORD of docs/clusters.md.
+block() { awk -v "head=\`\`\`sh $1" '$0 == head { on = 1; next } /^```/ { on = 0 } on' "$ROOT/docs/clusters.md"; }
+
+# follow WORD: runs them, in a folder of their own, as a user who has psgd's programs in PATH.
+follow() {
+    block "$1" >commands.sh
+    [ -s commands.sh ]
+    PATH=$BUILD:$PATH limited bash -e commands.sh
+    [ "$(jq -r .state job/results/run.json)" = succeeded ]
+}
+
+@test "docs/clusters.md: on one machine" { follow laptop; }
+
+@test "docs/clusters.md: with mpirun" {
+    command -v mpirun >/dev/null || skip "mpirun is not installed"
+    # As root, and with more processes than processors, Open MPI starts nothing unless it is told to.
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 follow mpirun
+}
+
+@test "docs/clusters.md: with Slurm" {
+    sinfo -h 2>/dev/null | grep -q . || skip "there is no Slurm with nodes here"
+    follow srun
+}

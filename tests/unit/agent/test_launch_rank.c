@@ -1,0 +1,151 @@
+#include "agent/folder/launch_rank.h"
+
+#include "tests/unit/unit.h"
+
+static const char *const *now; /* the environment: NAME, VALUE, ..., NULL */
+
+static const char *get(const char *name)
+{
+    for (const char *const *v = now; *v; v += 2)
+        if (strcmp(*v, name) == 0)
+            return v[1];
+    return NULL;
+}
+
+static struct launch_rank find(const char *const *environment, int rank, int size)
+{
+    struct launch_rank r = {.rank = -1};
+    struct err e;
+
+    now = environment;
+    assert_int_equal(launch_rank_find(&r, rank, size, get, &e), 0);
+    return r;
+}
+
+/* *e: why it is refused. */
+static void refuse(const char *const *environment, int rank, int size, struct err *e)
+{
+    struct launch_rank r;
+
+    now = environment;
+    assert_int_equal(launch_rank_find(&r, rank, size, get, e), ERR_CONFIG);
+}
+
+TEST(each_launcher_says_which_process_this_is)
+{
+    static const struct {
+        const char *environment[8];
+        int rank, size;
+    } cases[] = {
+        {{"OMPI_COMM_WORLD_RANK", "3", "OMPI_COMM_WORLD_SIZE", "4", NULL}, 3, 4},
+        {{"PMI_RANK", "1", "PMI_SIZE", "2", NULL}, 1, 2},
+        {{"PMIX_RANK", "5", NULL}, 5, -1},
+        {{"RANK", "0", "WORLD_SIZE", "2", NULL}, 0, 2},
+        {{"SLURM_PROCID", "7", "SLURM_NTASKS", "8", NULL}, 7, 8},
+        {{"JOB_COMPLETION_INDEX", "2", NULL}, 2, -1},
+        {{"OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "2", "PMIX_RANK", "1", NULL}, 1, 2},
+        {{"PMIX_RANK", "1", "PMI_RANK", "1", "PMI_SIZE", "2", NULL}, 1, 2},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct launch_rank r = find(cases[i].environment, -1, -1);
+
+        assert_int_equal(r.rank, cases[i].rank);
+        assert_int_equal(r.size, cases[i].size);
+    }
+}
+
+/* The script of a batch job has Slurm's variables, and hands them on to all processes of its mpirun. */
+TEST(mpirun_counts_before_the_slurm_job_that_it_runs_in)
+{
+    static const char *const inside[] = {"SLURM_PROCID",
+                                         "0",
+                                         "SLURM_NTASKS",
+                                         "1",
+                                         "OMPI_COMM_WORLD_RANK",
+                                         "2",
+                                         "OMPI_COMM_WORLD_SIZE",
+                                         "4",
+                                         NULL};
+    struct launch_rank r = find(inside, -1, -1);
+
+    assert_int_equal(r.rank, 2);
+    assert_int_equal(r.size, 4);
+    assert_string_equal(r.origin, "OMPI_COMM_WORLD_RANK");
+}
+
+TEST(the_options_count_before_all_variables)
+{
+    static const char *const other[] = {"RANK", "1", "WORLD_SIZE", "8", NULL};
+    struct launch_rank r = find(other, 0, 2);
+
+    assert_int_equal(r.rank, 0);
+    assert_int_equal(r.size, 2);
+}
+
+TEST(no_rank_is_refused_with_what_was_looked_for)
+{
+    static const char *const none[] = {"WORLD_SIZE", "8", NULL};
+    struct err e;
+
+    refuse(none, -1, -1, &e);
+    assert_error_has("there is no --rank, and none of the variables that launchers set: "
+                     "OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK, RANK, SLURM_PROCID, JOB_COMPLETION_INDEX");
+    assert_non_null(strstr(e.hint, "mpirun, srun or torchrun"));
+}
+
+TEST(two_launchers_that_disagree_are_refused)
+{
+    static const char *const ranks[] = {"RANK", "1", "WORLD_SIZE", "2", "PMI_RANK", "0", NULL};
+    static const char *const sizes[] = {"RANK", "1",        "WORLD_SIZE", "2", "PMI_RANK",
+                                        "1",    "PMI_SIZE", "3",          NULL};
+    static const char *const size[] = {"RANK", "1", "WORLD_SIZE", "2", NULL};
+    struct err e;
+
+    refuse(ranks, -1, -1, &e);
+    assert_error_has("PMI_RANK is 0, and RANK is 1 of 2");
+    refuse(sizes, -1, -1, &e);
+    assert_error_has("PMI_RANK is 1 of 3, and RANK is 1 of 2");
+    refuse(size, -1, 4, &e);
+    assert_error_has("--size is 4, and by RANK there are 2 processes");
+}
+
+TEST(a_rank_that_is_no_number_is_refused)
+{
+    static const char *const texts[][3] = {
+        {"RANK", "", NULL}, {"RANK", "one", NULL}, {"RANK", "-1", NULL}, {"RANK", "1 ", NULL}};
+    struct err e;
+
+    for (size_t i = 0; i < N_OF(texts); i++) {
+        refuse(texts[i], -1, -1, &e);
+        assert_error_has("no number of a process");
+    }
+}
+
+TEST(a_job_has_a_process_for_each_node)
+{
+    struct launch_rank r = {.rank = 1, .size = 2, .origin = "RANK"};
+    struct err e;
+
+    assert_int_equal(launch_rank_check(&r, 2, &e), 0);
+    assert_int_equal(launch_rank_check(&r, 3, &e), ERR_CONFIG);
+    assert_error_has("the job has 3 nodes, a process for each, and by RANK there are 2 processes");
+    r.size = -1;
+    assert_int_equal(launch_rank_check(&r, 1, &e), ERR_CONFIG);
+    assert_error_has("this is 1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_launcher_says_which_process_this_is),
+        cmocka_unit_test(mpirun_counts_before_the_slurm_job_that_it_runs_in),
+        cmocka_unit_test(the_options_count_before_all_variables),
+        cmocka_unit_test(no_rank_is_refused_with_what_was_looked_for),
+        cmocka_unit_test(two_launchers_that_disagree_are_refused),
+        cmocka_unit_test(a_rank_that_is_no_number_is_refused),
+        cmocka_unit_test(a_job_has_a_process_for_each_node),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,302 @@
+#include "agent/folder/meeting.h"
+
+#include <unistd.h>
+
+#include "shared/base/clock.h"
+#include "shared/job/job_folder.h"
+#include "tests/unit/unit.h"
+
+enum { MOST = 4 };
+
+/* The processes of one launch, in one process. */
+struct launch {
+    char folder[64];
+    struct meeting m[MOST];
+    int n;
+};
+
+static struct meeting_member member(int rank, int n_workers, const char *machine)
+{
+    struct meeting_member k = {.node = rank < n_workers ? rank : -2 - (rank - n_workers)};
+
+    snprintf(k.machine, sizeof k.machine, "%s", machine);
+    snprintf(k.address, sizeof k.address, "192.0.2.%d", rank + 1);
+    return k;
+}
+
+static void make_folder(struct launch *l, int n)
+{
+    static int count;
+
+    *l = (struct launch){.n = n};
+    snprintf(l->folder, sizeof l->folder, "/tmp/psgd-meeting-%d-%d", (int)getpid(), ++count);
+    assert_int_equal(file_mkdirs(l->folder, 0700, &(struct err){0}), 0);
+}
+
+static void remove_folder(struct launch *l)
+{
+    for (int r = 0; r < l->n; r++)
+        meeting_close(&l->m[r]);
+    file_remove_tree(l->folder, &(struct err){0});
+}
+
+static void come(struct launch *l, int rank, const struct meeting_member *mine)
+{
+    struct err e;
+
+    meeting_close(&l->m[rank]);
+    assert_ok(meeting_open(&l->m[rank], l->folder, rank, l->n, mine, &e));
+}
+
+static void all_come(struct launch *l)
+{
+    for (int r = l->n - 1; r >= 0; r--) {
+        struct meeting_member k = member(r, l->n, "one");
+
+        come(l, r, &k);
+    }
+}
+
+/* Repeats the step of all processes until it is done for all; returns how often at most. */
+static int all_do(struct launch *l, int (*step)(struct meeting *m, struct err *e), int most)
+{
+    bool done[MOST] = {false};
+    struct err e = {0};
+    int n_done = 0;
+
+    for (int i = 0; i < most && n_done < l->n; i++)
+        for (int r = 0; r < l->n; r++)
+            if (!done[r] && step(&l->m[r], &e) == 1) {
+                done[r] = true;
+                n_done++;
+            }
+    return n_done;
+}
+
+TEST(processes_that_come_in_any_order_meet)
+{
+    struct launch l;
+    struct err e;
+
+    make_folder(&l, 3);
+    all_come(&l);
+    assert_int_equal(all_do(&l, meeting_gather, 10), 3);
+    for (int r = 0; r < 3; r++) {
+        assert_int_equal(l.m[r].attempt, 1);
+        assert_true(l.m[r].is_on_one_machine);
+        assert_string_equal(l.m[r].members[2].host, "127.0.0.1");
+        assert_false(l.m[r].resumes);
+        assert_ok(meeting_say_ready(&l.m[r], 1000 + r, NULL, &e));
+    }
+    assert_int_equal(all_do(&l, meeting_start, 10), 3);
+    for (int r = 0; r < 3; r++)
+        for (int other = 0; other < 3; other++)
+            assert_int_equal(l.m[r].members[other].port, 1000 + other);
+    remove_folder(&l);
+}
+
+TEST(files_of_an_earlier_launch_count_for_nothing)
+{
+    struct meeting_member k = member(1, 2, "one");
+    struct launch l;
+    struct err e;
+
+    make_folder(&l, 2);
+    all_come(&l);
+    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    for (int r = 0; r < 2; r++)
+        assert_ok(meeting_say_ready(&l.m[r], 1000 + r, NULL, &e));
+    assert_int_equal(all_do(&l, meeting_start, 10), 2);
+    /* Process 1 of the next launch finds an offer, a plan and a start of the one before. */
+    come(&l, 1, &k);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(meeting_gather(&l.m[1], &e), 0);
+    /* Process 0 finds a hello, also one that answers the former offer. */
+    k = member(0, 2, "one");
+    come(&l, 0, &k);
+    assert_int_equal(meeting_gather(&l.m[0], &e), 0);
+    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    assert_int_equal(meeting_start(&l.m[0], &e), 0);
+    assert_int_equal(meeting_start(&l.m[1], &e), 0);
+    remove_folder(&l);
+}
+
+TEST(a_job_that_has_succeeded_is_refused_in_each_process)
+{
+    struct launch l;
+    struct err e = {0};
+
+    make_folder(&l, 2);
+    for (int r = 0; r < 2; r++) {
+        struct meeting_member k = member(r, 2, "one");
+
+        k.attempt = 2;
+        k.state = JOB_SUCCEEDED;
+        come(&l, r, &k);
+    }
+    assert_int_equal(meeting_gather(&l.m[1], &e), 0);
+    assert_int_equal(meeting_gather(&l.m[0], &e), ERR_CONFLICT);
+    assert_error_has("the job has succeeded already, in attempt 2");
+    assert_int_equal(meeting_gather(&l.m[1], &e), ERR_REFUSED);
+    assert_error_has("the job has succeeded already, in attempt 2");
+    remove_folder(&l);
+}
+
+TEST(a_further_attempt_begins_at_the_last_point_that_all_nodes_have)
+{
+    static const int64_t steps[2][3] = {{30, 20, 0}, {20, 10, 40}};
+    struct launch l;
+
+    make_folder(&l, 2);
+    for (int r = 0; r < 2; r++) {
+        struct meeting_member k = member(r, 2, "one");
+
+        k.attempt = r + 1; /* the node that has begun one more attempt decides the number */
+        k.state = JOB_FAILED;
+        for (int i = 0; i < 3; i++)
+            if (steps[r][i] > 0)
+                k.points[k.n_points++] = (struct meeting_point){
+                    .job = "j-1", .epoch = steps[r][i] / 10, .step = steps[r][i], .round = 1};
+        for (size_t i = 0; i < k.n_points; i++)
+            k.points[i].round = k.points[i].step;
+        come(&l, r, &k);
+    }
+    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(l.m[r].attempt, 3);
+        assert_true(l.m[r].resumes);
+        assert_int_equal(l.m[r].resume.step, 20);
+    }
+    remove_folder(&l);
+}
+
+/* Names under .invalid have no address (RFC 6761). */
+TEST(nodes_of_one_machine_get_one_host_and_a_name_without_an_address_is_replaced)
+{
+    static const char *const machines[] = {"a.invalid", "a.invalid", "b.invalid"};
+    struct launch l;
+
+    make_folder(&l, 3);
+    for (int r = 0; r < 3; r++) {
+        struct meeting_member k = member(r, 3, machines[r]);
+
+        if (r == 2)
+            snprintf(k.given, sizeof k.given, "ib0.b.invalid");
+        come(&l, r, &k);
+    }
+    assert_int_equal(all_do(&l, meeting_gather, 10), 3);
+    for (int r = 0; r < 3; r++) {
+        assert_false(l.m[r].is_on_one_machine);
+        assert_string_equal(l.m[r].members[0].host, "192.0.2.1");
+        assert_string_equal(l.m[r].members[1].host, "192.0.2.1");
+        assert_string_equal(l.m[r].members[2].host, "ib0.b.invalid");
+    }
+    remove_folder(&l);
+}
+
+TEST(a_node_that_fails_before_the_start_is_named_to_all)
+{
+    struct launch l;
+    struct err e;
+
+    make_folder(&l, 2);
+    all_come(&l);
+    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    assert_ok(meeting_say_ready(&l.m[0], 1000, NULL, &e));
+    assert_ok(meeting_say_ready(&l.m[1], 0, "its codec does not load", &e));
+    l.m[0].members[1].node = 1; /* as the job says */
+    assert_int_equal(meeting_start(&l.m[0], &e), ERR_LOST);
+    assert_error_has("node(1): its codec does not load");
+    assert_int_equal(meeting_start(&l.m[1], &e), ERR_LOST);
+    assert_error_has("node(1): its codec does not load");
+    remove_folder(&l);
+}
+
+TEST(the_missing_processes_are_named)
+{
+    struct meeting_member k = member(0, 2, "one");
+    struct launch l;
+    char who[200];
+    struct err e;
+
+    make_folder(&l, 3);
+    come(&l, 0, &k);
+    for (int r = 0; r < 3; r++)
+        l.m[0].members[r].node = member(r, 2, "one").node;
+    assert_int_equal(meeting_gather(&l.m[0], &e), 0);
+    meeting_missing(&l.m[0], who, sizeof who);
+    assert_string_equal(who, "process 1 (node 1), process 2 (node -2)");
+    k = member(1, 2, "one");
+    come(&l, 1, &k);
+    assert_int_equal(meeting_gather(&l.m[1], &e), 0);
+    assert_int_equal(meeting_gather(&l.m[0], &e), 0);
+    meeting_missing(&l.m[0], who, sizeof who);
+    assert_string_equal(who, "process 2 (node -2)");
+    remove_folder(&l);
+}
+
+TEST(process_0_and_a_user_can_stop_the_others_until_the_next_launch)
+{
+    char reason[200], path[128];
+    bool has_failed;
+    struct launch l;
+    struct err e;
+
+    make_folder(&l, 2);
+    all_come(&l);
+    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    assert_false(meeting_is_stopped(&l.m[1], reason, &has_failed));
+    meeting_say_stop(&l.m[0], "node(0): CodecFailed", true);
+    assert_true(meeting_is_stopped(&l.m[1], reason, &has_failed));
+    assert_string_equal(reason, "node(0): CodecFailed");
+    assert_true(has_failed);
+    all_come(&l);
+    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    assert_false(meeting_is_stopped(&l.m[1], reason, &has_failed));
+    snprintf(path, sizeof path, "%s/" JOB_FOLDER_CANCEL, l.folder);
+    assert_ok(file_write(path, "{\"reason\":\"enough\"}", 19, 0600, &e));
+    for (int r = 0; r < 2; r++) {
+        assert_true(meeting_is_stopped(&l.m[r], reason, &has_failed));
+        assert_string_equal(reason, "enough");
+        assert_false(has_failed);
+    }
+    all_come(&l);
+    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    assert_false(meeting_is_stopped(&l.m[0], reason, &has_failed));
+    remove_folder(&l);
+}
+
+TEST(each_launch_has_keys_of_its_own)
+{
+    uint8_t secret[SHA256_BYTES] = {7}, first[SHA256_BYTES], other[SHA256_BYTES];
+    struct launch l;
+
+    make_folder(&l, 2);
+    all_come(&l);
+    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    meeting_key(first, &l.m[0], secret);
+    meeting_key(other, &l.m[1], secret);
+    assert_memory_equal(first, other, sizeof first);
+    all_come(&l);
+    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    meeting_key(other, &l.m[1], secret);
+    assert_memory_not_equal(first, other, sizeof first);
+    remove_folder(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processes_that_come_in_any_order_meet),
+        cmocka_unit_test(files_of_an_earlier_launch_count_for_nothing),
+        cmocka_unit_test(a_job_that_has_succeeded_is_refused_in_each_process),
+        cmocka_unit_test(a_further_attempt_begins_at_the_last_point_that_all_nodes_have),
+        cmocka_unit_test(nodes_of_one_machine_get_one_host_and_a_name_without_an_address_is_replaced),
+        cmocka_unit_test(a_node_that_fails_before_the_start_is_named_to_all),
+        cmocka_unit_test(the_missing_processes_are_named),
+        cmocka_unit_test(process_0_and_a_user_can_stop_the_others_until_the_next_launch),
+        cmocka_unit_test(each_launch_has_keys_of_its_own),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
