@@ -109,7 +109,7 @@ LIBS_SUBMIT := -lcurl -lmicrohttpd -ljansson -lgnutls -lz -ldl -lm -pthread
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check
 
 .PHONY: all test equal test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-scale bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim bench-trainer tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-names check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
-all: $(PROGRAMS) $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS) $(MODULES) $(LIBTRAINER)
+all: $(PROGRAMS) $(BUILD)/psgd-run $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS) $(MODULES) $(LIBTRAINER)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBPAGE) $(LIBSHARED)
 	$(call show,LINK,$@)
@@ -124,6 +124,9 @@ $(BUILD)/job_runner $(BUILD)/predictor: $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(L
 $(BUILD)/job_submit: $(call objects,submit/job_submit.c) $(LIBSUBMIT) $(LIBPAGE) $(LIBCOMPRESS) $(LIBSHARED)
 	$(call show,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIBS_SUBMIT)
+
+$(BUILD)/psgd-run: $(BUILD)/job_submit
+	$(Q)ln -sf job_submit $@
 
 $(BUILD)/simulator: $(call objects,sim/simulator.c) $(LIBSIM) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)
 $(BUILD)/codec_check: $(call objects,conform/codec_check.c) $(LIBCONFORM) $(LIBSIM) $(LIBRUNNER) $(LIBNN) $(LIBCOMPRESS) $(LIBSHARED)

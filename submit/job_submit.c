@@ -44,10 +44,31 @@ static void move_flags(int argc, char **argv)
         argv[at] = at > 1 ? argv[at - 1] : verb;
 }
 
+/* Another name of this program, by which it is one verb. */
+static const struct {
+    const char *program, *verb;
+} names[] = {{"psgd-run", "run-ranks"}};
+
+static const char *verb_of_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(slash ? slash + 1 : path, names[i].program) == 0)
+            return names[i].verb;
+    return NULL;
+}
+
 /* The verb may be left out only before an option, so an operand is never taken for a verb. On return
  * argv[0] is the argument before the options. */
 static const struct verb *choose_verb(bool *is_named, int *argc, char ***argv, struct err *e)
 {
+    const char *own = verb_of_name((*argv)[0]);
+
+    if (own) {
+        *is_named = true;
+        return verb_find(own, e);
+    }
     move_flags(*argc, *argv);
     *is_named = (*argv)[1][0] != '-';
     if (!*is_named)
@@ -228,7 +249,7 @@ int main(int argc, char **argv)
 
     stdout_init();
     console_init(0, false);
-    if (argc < 2) {
+    if (argc < 2 && !verb_of_name(argv[0])) {
         verb_print_all(stdout);
         return end_program(0, NULL);
     }

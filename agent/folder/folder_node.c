@@ -19,7 +19,6 @@
 #include "agent/base/log.h"
 #include "agent/folder/folder_lead.h"
 #include "agent/folder/folder_state.h"
-#include "agent/folder/launch_rank.h"
 #include "agent/folder/rank_packages.h"
 #include "agent/jobs/job_action.h"
 #include "agent/jobs/job_end.h"
@@ -30,6 +29,7 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/private.h"
+#include "shared/job/launch_rank.h"
 #include "shared/job/pair_key.h"
 #include "shared/job/reason.h"
 

@@ -163,6 +163,14 @@ static struct args_option table[] = {
      "accepted and ignored: the model file defines the input", .min = 0, .max = 1e9, .may_change = true},
     {"servers", "", ARGS_INT, AT(servers), FOR_PACK, JOB, "N",
      "parameter servers: ranks after those of the workers", .min = 0, .max = NODES_MAX},
+    {"rank", "", ARGS_INT, AT(rank), FOR_RANKS, JOB, "K",
+     "number of this process, from 0: worker K, or from the number of workers on a server (as the launcher "
+     "says)",
+     .max = 2 * NODES_MAX},
+    {"size", "", ARGS_INT, AT(size), FOR_RANKS, JOB, "N", "number of processes (as the launcher says)",
+     .min = 1, .max = 2 * NODES_MAX},
+    {"host", "", ARGS_TEXT, AT(host), FOR_RANKS, JOB, "ADDRESS",
+     "name or address at which the other nodes reach this one (job_runner --job DIR --help)"},
     {"servers", "", ARGS_INT, AT(servers), FOR_SIMULATE, SIMULATED, "N", "parameter servers", .min = 0,
      .max = SIMULATED_NODES_MAX},
     {"gradients", "", ARGS_U64, SIM(gradients), FOR_SIMULATE, SIMULATED, "N",
@@ -388,6 +396,8 @@ static void set_defaults(struct options *o)
                           .task_timeout_s = 300,
                           .steps = 10,
                           .mutations = 1000000,
+                          .rank = -1,
+                          .size = -1,
                           .require_isolation = -1};
     simulation_default(&o->simulation);
     settings_default(&o->settings);

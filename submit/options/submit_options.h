@@ -48,7 +48,8 @@ enum {
                  FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE,
     FOR_PACK = 1 << 28,
     FOR_JOB = FOR_SUBMIT | FOR_SIMULATE | FOR_PACK, /* those of a job that a simulation also supports */
-    FOR_ALL = (1 << 29) - 1
+    FOR_RANKS = 1 << 29,                            /* with FOR_PACK: its own options */
+    FOR_ALL = (1 << 30) - 1
 };
 
 enum { RETRIES_MAX = 100 };
@@ -114,6 +115,8 @@ struct options {
     struct simulation simulation;
     char measured[PATH_MAX]; /* of a simulation: the file of measured times; "": none */
     int servers;             /* parameter servers of a simulation, or of a job without agents */
+    int rank, size;          /* of run-ranks; -1: by the launcher's variables */
+    char host[256];          /* of run-ranks: at which the other nodes reach this one */
     int steps;               /* of a simulation: steps of an epoch with stand-in gradients */
     char check[16];          /* codec test: only this check, ... */
     uint64_t part;           /* ... and only the part of it with this seed; 0: all */

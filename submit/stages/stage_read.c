@@ -367,9 +367,9 @@ static int read_worker_codec(struct submission *s, struct codec_facts *f, json_t
     return rc;
 }
 
-/* Of a job with a program without those of what the program has itself: a default there would describe
- * nothing. A function of a simulation may use some of them. */
-static json_t *list_options(const struct submission *s)
+/* A default of an option that the program of a job replaces would describe nothing. A function of a
+ * simulation may use some of them. */
+json_t *stage_read_options(const struct submission *s)
 {
     json_t *all = options_json(s->opt);
     char name[ARGS_NAME], hint[TRAINER_HINT];
@@ -386,7 +386,7 @@ static void put_command(struct submission *s)
 {
     json_t *tags = json_array();
 
-    json_object_set_new(s->facts, "options", list_options(s));
+    json_object_set_new(s->facts, "options", stage_read_options(s));
     if (s->opt->rerun_of[0])
         json_object_set_new(s->facts, "rerun_of", json_string(s->opt->rerun_of));
     for (const char *const *tag = s->opt->tags; *tag; tag++)

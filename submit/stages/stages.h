@@ -9,6 +9,9 @@
 int stage_read(struct submission *s, struct err *e);
 /* The part of stage_read() that needs no list of agents. */
 int stage_read_job(struct submission *s, struct err *e);
+/* The options of the job as texts by their names, as run.json has them under facts. NULL: no memory. The
+ * caller owns it. */
+json_t *stage_read_options(const struct submission *s);
 int stage_check(struct submission *s, struct err *e);
 /* The part of stage_check() that creates no result folder: data, settings, nodes. */
 int stage_check_job(struct submission *s, struct err *e);

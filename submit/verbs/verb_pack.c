@@ -70,15 +70,18 @@ static int read_job(struct submission *s, struct err *e)
     return stage_check_job(s, e);
 }
 
+int verb_pack_job(struct submission *s, struct err *e)
+{
+    return read_job(s, e) < 0 ? e->code : stage_pack(s, e);
+}
+
 int verb_pack(const struct options *o, struct err *e)
 {
     char exe_dir[PATH_MAX];
     struct submission s;
     int rc = submission_init(&s, o, e);
 
-    if (rc == 0)
-        rc = read_job(&s, e);
-    if (rc == 0 && (rc = file_exe_dir(exe_dir, sizeof exe_dir, e)) == 0 && (rc = stage_pack(&s, e)) == 0)
+    if (rc == 0 && (rc = verb_pack_job(&s, e)) == 0 && (rc = file_exe_dir(exe_dir, sizeof exe_dir, e)) == 0)
         show_job(&s, exe_dir);
     submission_clear(&s);
     return rc;

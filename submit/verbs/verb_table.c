@@ -36,6 +36,10 @@ const struct verb verbs[] = {
      "processes "
      "of mpirun, srun or torchrun; collect DIR fetches its results",
      OF_JOBS},
+    {"run-ranks", verb_run_ranks, WORKS, FOR_PACK | FOR_RANKS, ARGS_OPERANDS, "[ARG...]",
+     "pack and run a job as the processes of a launcher, which all run this command, as in srun psgd-run "
+     "--codec fedavg; psgd-run is its other name",
+     OF_JOBS},
     {"rerun", verb_rerun, WORKS, FOR_RERUN, 1, "[JOB|DIR]",
      "submit a job again with the same parameters and seed; --set KEY=VALUE changes one of them", OF_JOBS},
     {"sweep", verb_sweep, WORKS, FOR_SUBMIT | FOR_SIMULATE | FOR_SWEEP, ARGS_OPERANDS, "[ARG...]",

@@ -39,6 +39,7 @@ void verb_print_all(FILE *f);
 
 int verb_submit(const struct options *o, struct err *e);
 int verb_pack(const struct options *o, struct err *e);
+int verb_run_ranks(const struct options *o, struct err *e);
 int verb_run(const struct options *o, struct err *e);
 int verb_list(const struct options *o, struct err *e);
 int verb_status(const struct options *o, struct err *e);
@@ -89,6 +90,8 @@ int verb_codecs_test(const struct options *o, const char *text, struct err *e);
 
 /* ERR_USAGE: operands, which are for a training program, and the job has none. */
 int verb_check_arguments(const struct options *o, struct err *e);
+/* Checks the job that the options describe and writes it into the folder of -o; `s` is initialized. */
+int verb_pack_job(struct submission *s, struct err *e);
 /* Submits the job that the options describe; for submit and run. */
 int verb_submit_job(const struct options *o, struct err *e);
 /* The end of submit and wait: watches the job, collects and prints its results; also handles a signal or

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Jobs without agents: job_submit pack, job_runner --job DIR as the processes of a launcher, job_submit collect.
 load lib
+load documents
 
 # start_rank DIR RANK [OPTION...]: a process of the job in DIR, with the log DIR.log.RANK.
 start_rank() {
@@ -189,26 +190,10 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
     [ "$(digests job/results)" = "$(digests on-agents)" ]
 }
 
-# block WORD: the commands of the block ```sh WORD of docs/clusters.md.
-block() { awk -v "head=\`\`\`sh $1" '$0 == head { on = 1; next } /^```/ { on = 0 } on' "$ROOT/docs/clusters.md"; }
-
-# follow WORD: runs them, in a folder of their own, as a user who has psgd's programs in PATH.
-follow() {
-    block "$1" >commands.sh
-    [ -s commands.sh ]
-    PATH=$BUILD:$PATH limited bash -e commands.sh
-    [ "$(jq -r .state job/results/run.json)" = succeeded ]
-}
-
 @test "docs/clusters.md: on one machine" { follow laptop; }
 
 @test "docs/clusters.md: with mpirun" {
     command -v mpirun >/dev/null || skip "mpirun is not installed"
     # As root, and with more processes than processors, Open MPI starts nothing unless it is told to.
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 follow mpirun
-}
-
-@test "docs/clusters.md: with Slurm" {
-    sinfo -h 2>/dev/null | grep -q . || skip "there is no Slurm with nodes here"
-    follow srun
 }

@@ -1,4 +1,4 @@
-#include "agent/folder/launch_rank.h"
+#include "shared/job/launch_rank.h"
 
 #include "tests/unit/unit.h"
 
@@ -135,6 +135,29 @@ TEST(a_job_has_a_process_for_each_node)
     assert_error_has("this is 1");
 }
 
+TEST(a_job_of_slurm_has_a_name_that_its_second_srun_and_no_daemon_of_mpirun_changes)
+{
+    static const struct {
+        const char *environment[12], *name, *identity;
+    } cases[] = {
+        {{"SLURM_JOB_ID", "7", "SLURM_STEP_ID", "0", "SLURM_RESTART_COUNT", "2", NULL}, "7", "7.0.2"},
+        {{"SLURM_JOB_ID", "7", "SLURM_STEP_ID", "3", NULL}, "7.3", "7.3.0"},
+        {{"SLURM_JOB_ID", "7", "SLURM_STEP_ID", "3", "OMPI_COMM_WORLD_RANK", "1", NULL}, "7", ""},
+        {{"SLURM_JOB_ID", "7", NULL}, "7", ""},
+        {{"RANK", "0", NULL}, "", ""},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char name[64], identity[64];
+
+        now = cases[i].environment;
+        launch_name(name, sizeof name, get);
+        launch_identity(identity, sizeof identity, get);
+        assert_string_equal(name, cases[i].name);
+        assert_string_equal(identity, cases[i].identity);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +168,7 @@ int main(void)
         cmocka_unit_test(two_launchers_that_disagree_are_refused),
         cmocka_unit_test(a_rank_that_is_no_number_is_refused),
         cmocka_unit_test(a_job_has_a_process_for_each_node),
+        cmocka_unit_test(a_job_of_slurm_has_a_name_that_its_second_srun_and_no_daemon_of_mpirun_changes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,8 @@
 #ifndef PSGD_LAUNCH_RANK_H
 #define PSGD_LAUNCH_RANK_H
 
+#include <stddef.h>
+
 #include "shared/base/err.h"
 
 struct launch_rank {
@@ -19,5 +21,11 @@ int launch_rank_find(struct launch_rank *out, int rank, int size, const char *(*
 
 /* Checks that this is one of the `n_nodes` processes of the job. ERR_CONFIG. */
 int launch_rank_check(const struct launch_rank *r, int n_nodes, struct err *e);
+
+/* A name that all processes of one launch have in common, and a launch again of the same job of a queue: of
+ * Slurm "JOB", or "JOB.STEP" of its second srun or a later one. "": there is none. */
+void launch_name(char *out, size_t size, const char *(*get)(const char *name));
+/* A name of this launch, which no other launch has: of srun "JOB.STEP.RESTARTS". "": there is none. */
+void launch_identity(char *out, size_t size, const char *(*get)(const char *name));
 
 #endif

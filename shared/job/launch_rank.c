@@ -1,4 +1,4 @@
-#include "agent/folder/launch_rank.h"
+#include "shared/job/launch_rank.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -124,4 +124,28 @@ int launch_rank_check(const struct launch_rank *r, int n_nodes, struct err *e)
     else
         return 0;
     return err_hint(e, "Start %d processes, servers included, as with mpirun -n %d.", n_nodes, n_nodes);
+}
+
+/* The number of this srun in its job; NULL: no srun has started this process. A process of mpirun or torchrun
+ * may have that of the srun that has started its launcher's daemon, on some machines only. */
+static const char *srun_step(const char *(*get)(const char *name))
+{
+    return get("OMPI_COMM_WORLD_RANK") || get("RANK") ? NULL : get("SLURM_STEP_ID");
+}
+
+void launch_name(char *out, size_t size, const char *(*get)(const char *name))
+{
+    const char *job = get("SLURM_JOB_ID"), *step = srun_step(get);
+    bool is_first = !step || strcmp(step, "0") == 0;
+
+    snprintf(out, size, "%s%s%s", job ? job : "", job && !is_first ? "." : "", job && !is_first ? step : "");
+}
+
+void launch_identity(char *out, size_t size, const char *(*get)(const char *name))
+{
+    const char *job = get("SLURM_JOB_ID"), *step = srun_step(get), *restarts = get("SLURM_RESTART_COUNT");
+
+    out[0] = '\0';
+    if (job && step)
+        snprintf(out, size, "%s.%s.%s", job, step, restarts ? restarts : "0");
 }
