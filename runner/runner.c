@@ -2,6 +2,7 @@
  * data socket on fd 4 in the job's working folder (docs/protocol.md §2). With --job DIR, which a launcher or
  * a user gives, it becomes the program that does an agent's part for one node (agent/folder/folder_node.h),
  * and that starts it again as its runner. */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -206,14 +207,19 @@ static int become_rank(int argc, char **argv)
     char dir[PATH_MAX - 16], exe[PATH_MAX], verb[] = "rank", **args = calloc((size_t)argc + 2, sizeof *args);
     struct err e;
 
-    if (!args || file_exe_dir(dir, sizeof dir, &e) < 0)
+    if (!args)
+        err_set(&e, ERR_NOMEM, "no memory for %d arguments", argc);
+    if (!args || file_exe_dir(dir, sizeof dir, &e) < 0) {
+        fprintf(stderr, "job_runner: %s\n", e.text);
+        free(args);
         return 1;
+    }
     snprintf(exe, sizeof exe, "%s/agent", dir);
     args[0] = argv[0];
     args[1] = verb;
     memcpy(args + 2, argv + 1, (size_t)(argc - 1) * sizeof *args);
     execv(exe, args);
-    perror(exe);
+    fprintf(stderr, "job_runner: %s: %s; it is installed beside job_runner\n", exe, strerror(errno));
     free(args);
     return 1;
 }

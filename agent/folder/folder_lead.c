@@ -3,16 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "agent/folder/folder_state.h"
+#include "agent/folder/member_gone.h"
 #include "agent/jobs/job_end.h"
 #include "shared/base/clock.h"
-#include "shared/base/file.h"
-#include "shared/base/json.h"
 #include "shared/job/reason.h"
-
-enum { STATE_BYTES_MAX = 1 << 20 };
 
 static const double LEAD_S = 0.25;     /* from one look at the others' ends to the next */
 static const double OWN_REASONS_S = 1; /* time for the other nodes to report their own reasons of a failure */
@@ -87,34 +83,13 @@ void folder_lead(struct node_process *f)
                  STOP_GRACE_S);
 }
 
-/* Whether the node has written its state lately; on one machine also whether its process is there. */
-static bool is_alive(const struct node_process *f, int r)
-{
-    char name[JOB_FOLDER_NODE_NAME], folder[PATH_MAX], path[PATH_MAX];
-    bool is_here = strcasecmp(f->meet.members[r].machine, f->machine) == 0, is_so;
-    struct err ignored;
-    json_t *o;
-
-    if (file_join(folder, sizeof folder, f->folder, job_folder_node_name(name, f->meet.members[r].node),
-                  &ignored) < 0 ||
-        file_join(path, sizeof path, folder, JOB_FOLDER_NODE, &ignored) < 0)
-        return true;
-    if (is_here)
-        return !job_folder_is_unlocked(folder);
-    if (json_read(&o, path, STATE_BYTES_MAX, &ignored) < 0)
-        return true;
-    is_so = clock_wall() - json_number_at(o, "written_s", 0) < JOB_FOLDER_GONE_S;
-    json_decref(o);
-    return is_so;
-}
-
-/* Marks nodes whose processes have ended without reporting an end. */
+/* The members that have ended without reporting an end get one. */
 static void find_gone(struct node_process *f)
 {
     for (int r = 1; r < f->n_nodes; r++) {
         struct meeting_member *k = &f->meet.members[r];
 
-        if (k->is_ended || is_alive(f, r))
+        if (k->is_ended || !member_is_gone(f, r, true))
             continue;
         meeting_read_ends(&f->meet); /* it may have reported just before it ended */
         if (k->is_ended)
@@ -126,7 +101,7 @@ static void find_gone(struct node_process *f)
     }
 }
 
-static int n_running(const struct node_process *f)
+int folder_lead_running(const struct node_process *f)
 {
     int n = 0;
 
@@ -141,11 +116,14 @@ void folder_lead_await(struct node_process *f)
 {
     double until = 0;
 
-    while (n_running(f) > 0 && (until == 0 || clock_now() < until)) {
+    while (folder_lead_running(f) > 0 && (until == 0 || clock_now() < until)) {
         folder_lead(f);
         find_gone(f);
-        if (until == 0 && f->signal)
+        if (until == 0 && f->signal) {
             until = clock_now() + OWN_REASONS_S;
+            if (!f->has_told_stop)
+                meeting_say_stop(&f->meet, strsignal(f->signal), false);
+        }
         if (until == 0 && folder_lead_cause(f) >= 0)
             until = clock_now() + OTHERS_S;
         loop_turn(&f->loop, LEAD_S / 2);

@@ -12,6 +12,8 @@ void folder_lead_take_own(struct node_process *f);
 /* Waits until the others have ended, so that the exit status of process 0 is that of the job; if the launcher
  * ends it, only as long as it takes to see which other process was killed. */
 void folder_lead_await(struct node_process *f);
+/* How many nodes have not ended. */
+int folder_lead_running(const struct node_process *f);
 /* The process whose node's end is the likeliest cause of the job's; -1: none has failed. */
 int folder_lead_cause(struct node_process *f);
 

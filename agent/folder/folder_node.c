@@ -19,6 +19,7 @@
 #include "agent/base/log.h"
 #include "agent/folder/folder_lead.h"
 #include "agent/folder/folder_state.h"
+#include "agent/folder/member_gone.h"
 #include "agent/folder/rank_packages.h"
 #include "agent/jobs/job_action.h"
 #include "agent/jobs/job_end.h"
@@ -93,6 +94,20 @@ static void follow_stops(struct node_process *f)
         job_stop(f->task, has_failed ? REASON_JOB_FAILED : REASON_USER_CANCELLED, reason, STOP_GRACE_S);
 }
 
+/* A process that was killed after all have met would be waited for in vain. */
+static int check_members(struct node_process *f, struct err *e)
+{
+    int gone = member_gone_of_step(f);
+    const struct meeting_member *k = gone >= 0 ? &f->meet.members[gone] : NULL;
+    int rc = k ? meeting_start(&f->meet, e) : 0; /* it may have reported a failure before it ended */
+
+    if (!k || rc != 0)
+        return rc < 0 ? rc : 0;
+    err_set(e, ERR_LOST, "process %d (node %d) on %s was killed before the start", gone, k->node, k->machine);
+    meeting_give_up(&f->meet, e->text);
+    return e->code;
+}
+
 static int check_waiting(struct node_process *f, struct err *e)
 {
     char reason[200];
@@ -106,7 +121,7 @@ static int check_waiting(struct node_process *f, struct err *e)
     /* A follower that has read no offer yet may see a cancellation of an earlier launch. */
     if (f->meet.launch[0] && f->meet.attempt > 0 && meeting_is_stopped(&f->meet, reason, &has_failed))
         return err_set(e, ERR_CANCELLED, "%s", reason[0] ? reason : "cancelled before the start");
-    return 0;
+    return f->meet.attempt > 0 ? check_members(f, e) : 0;
 }
 
 static void text_of_hour(char out[16], double wall)
@@ -271,8 +286,7 @@ static int find_node(struct node_process *f, struct err *e)
     struct launch_rank r;
 
     f->n_nodes = (int)json_array_size(nodes);
-    if (launch_rank_find(&r, f->n_nodes == 1 && f->opt.rank < 0 ? 0 : f->opt.rank, f->opt.size, variable, e) <
-            0 ||
+    if (launch_rank_find(&r, f->n_nodes, f->opt.rank, f->opt.size, variable, e) < 0 ||
         launch_rank_check(&r, f->n_nodes, e) < 0)
         return e->code;
     f->rank = r.rank;
@@ -283,12 +297,31 @@ static int find_node(struct node_process *f, struct err *e)
     return 0;
 }
 
+/* First of all, because it is of the folder's user, and no other one can run the job. */
+static int read_secret(struct node_process *f, struct err *e)
+{
+    char path[PATH_MAX], *text;
+    size_t len;
+    int rc;
+
+    if (file_join(path, sizeof path, f->folder, JOB_FOLDER_SECRET, e) < 0 ||
+        private_read(&text, &len, path, SHA256_HEX, e) < 0)
+        return e->code;
+    rc = hex_decode(f->secret, SHA256_BYTES, text)
+             ? 0
+             : err_set(e, ERR_CONFIG, "%s: not 64 hexadecimal digits", path);
+    secret_free(text);
+    return rc;
+}
+
 static int read_job(struct node_process *f, struct err *e)
 {
     if (!realpath(f->opt.job, f->folder))
         return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "--job %s", f->opt.job);
     gethostname(f->machine, sizeof f->machine - 1);
-    return job_folder_read(&f->document, f->folder, e) < 0 ? e->code : find_node(f, e);
+    if (job_folder_read(&f->document, f->folder, e) < 0 || read_secret(f, e) < 0)
+        return e->code;
+    return find_node(f, e);
 }
 
 /* The first IPv4 address of this machine that is not loopback, else IPv6. */
@@ -350,7 +383,10 @@ static int meet_others(struct node_process *f, struct err *e)
         f->meet.members[r].node = (int)json_integer_value(
             json_object_get(json_object_get(json_array_get(nodes, (size_t)r), "reservation"), "node"));
     folder_state_wait(f, "waits for the other processes");
-    return await(f, meeting_gather, e);
+    if (await(f, meeting_gather, e) < 0)
+        return e->code;
+    member_gone_begin(f);
+    return 0;
 }
 
 static int n_workers_here(const struct node_process *f)
@@ -412,21 +448,6 @@ static int prepare(struct node_process *f, struct err *e)
                                    : 0;
 }
 
-static int read_secret(uint8_t out[SHA256_BYTES], const struct node_process *f, struct err *e)
-{
-    char path[PATH_MAX], *text;
-    size_t len;
-    int rc;
-
-    if (file_join(path, sizeof path, f->folder, JOB_FOLDER_SECRET, e) < 0 ||
-        private_read(&text, &len, path, SHA256_HEX, e) < 0)
-        return e->code;
-    rc = hex_decode(out, SHA256_BYTES, text) ? 0
-                                             : err_set(e, ERR_CONFIG, "%s: not 64 hexadecimal digits", path);
-    secret_free(text);
-    return rc;
-}
-
 static json_t *peer_json(const struct node_process *f, int r, const uint8_t data_key[SHA256_BYTES])
 {
     const struct meeting_member *k = &f->meet.members[r];
@@ -450,19 +471,15 @@ static json_t *peer_json(const struct node_process *f, int r, const uint8_t data
 
 static int start(struct node_process *f, struct err *e)
 {
-    uint8_t secret[SHA256_BYTES], data_key[SHA256_BYTES];
+    uint8_t data_key[SHA256_BYTES];
     json_t *peers = json_array(), *order;
     struct start_document d;
     int rc;
 
-    if (read_secret(secret, f, e) < 0) {
-        json_decref(peers);
-        return e->code;
-    }
-    meeting_key(data_key, &f->meet, secret);
+    meeting_key(data_key, &f->meet, f->secret);
     for (int r = 0; r < f->n_nodes; r++)
         json_array_append_new(peers, peer_json(f, r, data_key));
-    explicit_bzero(secret, sizeof secret);
+    explicit_bzero(f->secret, sizeof f->secret);
     explicit_bzero(data_key, sizeof data_key);
     order = json_pack("{s:i, s:o}", "attempt", f->meet.attempt, "peers", peers);
     rc = order ? start_document_parse(&d, order, &f->spec, e)
@@ -498,7 +515,14 @@ static enum rank_status conclude(struct node_process *f)
     const struct job *j = &f->task->job;
     int cause = f->rank == 0 ? folder_lead_cause(f) : -1;
     const struct meeting_member *k = cause >= 0 ? &f->meet.members[cause] : NULL;
+    int n_left = f->rank == 0 && !k ? folder_lead_running(f) : 0;
 
+    if (n_left > 0) {
+        log_line(LOG_LEVEL_ERROR, "node", f->spec.id,
+                 "%s came before %d of the %d nodes had ended; job_submit status %s shows them",
+                 strsignal(f->signal), n_left, f->n_nodes, f->folder);
+        return EXIT_CANCELLED;
+    }
     if (f->rank == 0 && !k)
         log_line(LOG_LEVEL_INFO, "node", f->spec.id, "the job has succeeded. next: job_submit collect %s",
                  f->folder);

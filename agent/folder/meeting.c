@@ -102,12 +102,14 @@ static json_t *points_json(const struct meeting_member *mine)
     return list;
 }
 
-static void take_point(struct meeting_point *p, const json_t *o)
+static int take_point(struct meeting_point *p, const json_t *o, const char *at, struct err *e)
 {
-    snprintf(p->job, sizeof p->job, "%s", json_text_at(o, "job"));
+    if (json_get_text(p->job, sizeof p->job, o, "job", at, e) < 0)
+        return e->code;
     p->epoch = json_integer_value(json_object_get(o, "epoch"));
     p->step = json_integer_value(json_object_get(o, "step"));
     p->round = json_integer_value(json_object_get(o, "round"));
+    return 0;
 }
 
 static int say_hello(struct meeting *m, struct err *e)
@@ -116,10 +118,10 @@ static int say_hello(struct meeting *m, struct err *e)
 
     random_id(mine->nonce);
     return put(m, "hello", m->rank,
-               json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o}", "launch", m->launch, "nonce",
-                         mine->nonce, "machine", mine->machine, "host", mine->given, "address", mine->address,
-                         "attempt", mine->attempt, "state", job_state_name(mine->state), "checkpoints",
-                         points_json(mine)),
+               json_pack("{s:s, s:s, s:o, s:s, s:s, s:i, s:s, s:o}", "launch", m->launch, "nonce",
+                         mine->nonce, "machine", json_text(mine->machine, SIZE_MAX), "host", mine->given,
+                         "address", mine->address, "attempt", mine->attempt, "state",
+                         job_state_name(mine->state), "checkpoints", points_json(mine)),
                e);
 }
 
@@ -244,8 +246,9 @@ static json_t *members_json(const struct meeting *m)
     json_t *members = json_array();
 
     for (int r = 0; r < m->n; r++)
-        json_array_append_new(members, json_pack("{s:s, s:s, s:s}", "nonce", m->members[r].nonce, "machine",
-                                                 m->members[r].machine, "host", m->members[r].host));
+        json_array_append_new(members, json_pack("{s:s, s:o, s:o}", "nonce", m->members[r].nonce, "machine",
+                                                 json_text(m->members[r].machine, SIZE_MAX), "host",
+                                                 json_text(m->members[r].host, SIZE_MAX)));
     return members;
 }
 
@@ -264,24 +267,69 @@ static int put_plan(const struct meeting *m, struct err *e)
                e);
 }
 
-static void take_hello(struct meeting_member *k, const json_t *o)
+/* What is in a file of this job is somebody's mistake, or damage, if it is refused. */
+static int refuse_file(const struct meeting *m, const char *name, int rank, struct err *e)
+{
+    char path[PATH_MAX];
+    struct err ignored;
+
+    if (name_file(path, m, name, rank, &ignored) < 0)
+        return e->code;
+    err_at(e, "%s", path);
+    return err_hint(e, "Start all processes of the job again.");
+}
+
+static int take_points(struct meeting_member *k, const json_t *list, struct err *e)
 {
     const json_t *point;
     size_t i;
 
-    snprintf(k->nonce, sizeof k->nonce, "%s", json_text_at(o, "nonce"));
-    snprintf(k->machine, sizeof k->machine, "%s", json_text_at(o, "machine"));
-    snprintf(k->given, sizeof k->given, "%s", json_text_at(o, "host"));
-    snprintf(k->address, sizeof k->address, "%s", json_text_at(o, "address"));
-    k->attempt = (int)json_number_at(o, "attempt", 0);
-    job_state_parse(&k->state, json_text_at(o, "state"));
     k->n_points = 0;
-    json_array_foreach(json_object_get(o, "checkpoints"), i, point)
+    json_array_foreach(list, i, point)
     {
-        if (k->n_points < MEETING_CHECKPOINTS)
-            take_point(&k->points[k->n_points++], point);
+        if (k->n_points < MEETING_CHECKPOINTS &&
+            take_point(&k->points[k->n_points++], point, "/checkpoints", e) < 0)
+            return e->code;
     }
+    return 0;
+}
+
+static int take_hello(struct meeting_member *k, const json_t *o, struct err *e)
+{
+    if (json_get_text(k->nonce, sizeof k->nonce, o, "nonce", "", e) < 0 ||
+        json_get_text(k->machine, sizeof k->machine, o, "machine", "", e) < 0 ||
+        json_get_text(k->given, sizeof k->given, o, "host", "", e) < 0 ||
+        json_get_text(k->address, sizeof k->address, o, "address", "", e) < 0 ||
+        json_get_int(&k->attempt, o, "attempt", 0, JOB_FOLDER_ATTEMPTS_MAX - 1, "", e) < 0 ||
+        take_points(k, json_object_get(o, "checkpoints"), e) < 0)
+        return e->code;
+    if (!job_state_parse(&k->state, json_text_at(o, "state")))
+        return err_set(e, ERR_CONFIG, "/state: \"%.40s\" is not a state", json_text_at(o, "state"));
     k->is_here = true;
+    return 0;
+}
+
+/* Reads the hello of process `r`, if there is one. */
+static int read_hello(struct meeting *m, int r, struct err *e)
+{
+    json_t *o = get_mine(m, "hello", r);
+    int rc = o ? take_hello(&m->members[r], o, e) : 0;
+
+    json_decref(o);
+    if (rc == 0)
+        return 0;
+    refuse_file(m, "hello", r, e);
+    meeting_give_up(m, e->text);
+    return e->code;
+}
+
+/* A process that was killed and started again since has another nonce. */
+static int read_all_again(struct meeting *m, struct err *e)
+{
+    for (int r = 1; r < m->n; r++)
+        if (read_hello(m, r, e) < 0)
+            return e->code;
+    return 0;
 }
 
 static int lead_gathering(struct meeting *m, struct err *e)
@@ -289,15 +337,14 @@ static int lead_gathering(struct meeting *m, struct err *e)
     bool is_whole = true;
 
     for (int r = 1; r < m->n; r++) {
-        json_t *o = m->members[r].is_here ? NULL : get_mine(m, "hello", r);
-
-        if (o)
-            take_hello(&m->members[r], o);
-        json_decref(o);
+        if (!m->members[r].is_here && read_hello(m, r, e) < 0)
+            return e->code;
         is_whole &= m->members[r].is_here;
     }
     if (!is_whole)
         return 0;
+    if (read_all_again(m, e) < 0)
+        return e->code;
     if (has_succeeded(m)) {
         err_set(e, ERR_CONFLICT, "the job has succeeded already, in attempt %d", m->members[0].attempt);
         err_hint(e, "job_submit collect DIR has its results; job_submit pack writes another job.");
@@ -313,21 +360,23 @@ static int lead_gathering(struct meeting *m, struct err *e)
     return 1;
 }
 
-static void take_plan(struct meeting *m, const json_t *o)
+static int take_plan(struct meeting *m, const json_t *o, struct err *e)
 {
     const json_t *members = json_object_get(o, "members"), *resume = json_object_get(o, "resume");
 
-    m->attempt = (int)json_number_at(o, "attempt", 1);
+    if (json_get_int(&m->attempt, o, "attempt", 1, JOB_FOLDER_ATTEMPTS_MAX, "", e) < 0)
+        return e->code;
     m->is_on_one_machine = json_is_true(json_object_get(o, "one_machine"));
     for (int r = 0; r < m->n; r++) {
         const json_t *one = json_array_get(members, (size_t)r);
+        struct meeting_member *k = &m->members[r];
 
-        snprintf(m->members[r].machine, sizeof m->members[r].machine, "%s", json_text_at(one, "machine"));
-        snprintf(m->members[r].host, sizeof m->members[r].host, "%s", json_text_at(one, "host"));
+        if (json_get_text(k->machine, sizeof k->machine, one, "machine", "/members", e) < 0 ||
+            json_get_text(k->host, sizeof k->host, one, "host", "/members", e) < 0)
+            return e->code;
     }
     m->resumes = json_is_object(resume);
-    if (m->resumes)
-        take_point(&m->resume, resume);
+    return m->resumes ? take_point(&m->resume, resume, "/resume", e) : 0;
 }
 
 static int refused_by_leader(const json_t *o, const char *key, struct err *e)
@@ -357,9 +406,8 @@ static int follow_gathering(struct meeting *m, struct err *e)
     if (plan && is_for_me(m, plan) && json_object_get(plan, "refused")) {
         rc = refused_by_leader(plan, "refused", e);
     } else if (plan && is_for_me(m, plan)) {
-        take_plan(m, plan);
+        rc = take_plan(m, plan, e) < 0 ? refuse_file(m, "plan", -1, e) : 1;
         begin_step(m);
-        rc = 1;
     }
     json_decref(plan);
     return rc;
@@ -380,24 +428,31 @@ int meeting_say_ready(struct meeting *m, int port, const char *failed, struct er
                e);
 }
 
+/* Reads whether process `r` is ready. ERR_LOST: it has failed. */
+static int read_ready(struct meeting *m, int r, struct err *e)
+{
+    json_t *o = get_mine(m, "ready", r);
+    const char *failed = json_text_at(o, "failed");
+    int rc = 0;
+
+    if (failed[0])
+        rc = err_set(e, ERR_LOST, "node(%d): %.900s", m->members[r].node, failed);
+    else if (o && json_get_int(&m->members[r].port, o, "port", 1, UINT16_MAX, "", e) < 0)
+        rc = refuse_file(m, "ready", r, e);
+    json_decref(o);
+    if (rc < 0)
+        meeting_give_up(m, e->text);
+    return rc;
+}
+
 static int lead_start(struct meeting *m, struct err *e)
 {
     json_t *ports;
     bool is_whole = true;
 
     for (int r = 0; r < m->n; r++) {
-        json_t *o = m->members[r].port > 0 ? NULL : get_mine(m, "ready", r);
-        const char *failed = json_text_at(o, "failed");
-
-        if (failed[0]) {
-            err_set(e, ERR_LOST, "node(%d): %.900s", m->members[r].node, failed);
-            json_decref(o);
-            meeting_give_up(m, e->text);
+        if (m->members[r].port == 0 && read_ready(m, r, e) < 0)
             return e->code;
-        }
-        if (o)
-            m->members[r].port = (int)json_number_at(o, "port", 0);
-        json_decref(o);
         is_whole &= m->members[r].port > 0;
     }
     if (!is_whole)
@@ -410,17 +465,31 @@ static int lead_start(struct meeting *m, struct err *e)
     return 1;
 }
 
+static int take_ports(struct meeting *m, const json_t *ports, struct err *e)
+{
+    for (int r = 0; r < m->n; r++) {
+        json_int_t port = json_integer_value(json_array_get(ports, (size_t)r));
+
+        if (port < 1 || port > UINT16_MAX)
+            return err_set(e, ERR_CONFIG, "/ports/%d: not a port", r);
+        m->members[r].port = (int)port;
+    }
+    return 1;
+}
+
 static int follow_start(struct meeting *m, struct err *e)
 {
     json_t *o = get_mine(m, "start", -1);
-    int rc = o ? 1 : 0;
+    int rc = 0;
 
     if (o && json_object_get(o, "failed")) {
         refused_by_leader(o, "failed", e);
         rc = e->code = ERR_LOST;
+    } else if (o) {
+        rc = take_ports(m, json_object_get(o, "ports"), e);
+        if (rc < 0)
+            refuse_file(m, "start", -1, e);
     }
-    for (int r = 0; rc > 0 && r < m->n; r++)
-        m->members[r].port = (int)json_integer_value(json_array_get(json_object_get(o, "ports"), (size_t)r));
     json_decref(o);
     return rc;
 }
@@ -465,7 +534,8 @@ void meeting_read_ends(struct meeting *m)
         if (!o)
             continue;
         k->is_ended = true;
-        job_state_parse(&k->end, json_text_at(o, "state"));
+        if (!job_state_parse(&k->end, json_text_at(o, "state")) || !job_state_is_terminal(k->end))
+            k->end = JOB_FAILED;
         snprintf(k->reason, sizeof k->reason, "%s", json_text_at(o, "reason"));
         snprintf(k->message, sizeof k->message, "%s", json_text_at(o, "message"));
         json_decref(o);

@@ -53,6 +53,9 @@ struct meeting_member {
     char host[MEETING_NAME]; /* at which the others reach it: by the plan */
     int port;                /* of its data socket; 0: it is not ready */
     bool is_here, is_ended;  /* the leader has read its hello, its end */
+    bool has_visible_lock;   /* of its node's folder (member_gone.h) */
+    double written_s;        /* of its state; 0: not read yet */
+    double heard_at;         /* clock_now() at which that was seen to have changed; 0: never */
     enum job_state end;
     char reason[40], message[1024];
 };
@@ -76,11 +79,12 @@ void meeting_close(struct meeting *m);
 /* Each step returns 1 when it is done, 0 while it waits, an error otherwise; it is called again and again.
  *
  * All processes have met, and the attempt, the hosts and the checkpoints are known. ERR_CONFLICT: the job has
- * succeeded already. ERR_REFUSED: the leader has refused, and *e has its sentence. */
+ * succeeded already. ERR_REFUSED: the leader has refused, and *e has its sentence. ERR_CONFIG: a file of this
+ * launch is damaged. */
 int meeting_gather(struct meeting *m, struct err *e);
 /* Says that this node is ready at the port, or with `failed`, a sentence, that it has failed. */
 int meeting_say_ready(struct meeting *m, int port, const char *failed, struct err *e);
-/* All nodes are ready, and members[].port is known. ERR_LOST: one has failed. */
+/* All nodes are ready, and members[].port is known. ERR_LOST: one has failed. ERR_CONFIG: as above. */
 int meeting_start(struct meeting *m, struct err *e);
 
 /* The leader gives up: the others read the sentence. */

@@ -27,6 +27,7 @@ struct node_process {
     char folder[PATH_MAX]; /* the job folder, absolute */
     char name[JOB_FOLDER_NODE_NAME], address[80], machine[MEETING_NAME];
     int rank, n_nodes, lock_fd;
+    uint8_t secret[SHA256_BYTES]; /* of the folder, until the start */
     struct watch stop_watch;
     sigset_t stop_set;
     int signal; /* that was received; 0: none */

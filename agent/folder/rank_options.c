@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "shared/base/utf8.h"
+
 #include "shared/job/settings.h"
 
 #define AT(member) ARGS_AT(struct rank_options, member)
@@ -60,5 +62,7 @@ int rank_options_parse(struct rank_options *out, int argc, char **argv, struct e
                        out->found.operands[0]);
     if (!out->job[0] && !out->wants_help && !out->wants_version)
         return err_set(e, ERR_USAGE, "--job DIR is missing: the folder that job_submit pack has written");
+    if (!utf8_is_clean(out->host))
+        return err_set(e, ERR_USAGE, "--host: the text is no name and no address of a machine");
     return 0;
 }

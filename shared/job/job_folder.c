@@ -1,8 +1,10 @@
 #include "shared/job/job_folder.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,30 +12,48 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 
-static bool has(const char *folder, const char *name, mode_t kind)
+/* 0, or errno: ENOENT, ENOTDIR: it has none of that kind. */
+static int look_for(const char *folder, const char *name, mode_t kind)
 {
     char path[PATH_MAX];
     struct err ignored;
     struct stat st;
 
-    return file_join(path, sizeof path, folder, name, &ignored) == 0 && stat(path, &st) == 0 &&
-           (st.st_mode & S_IFMT) == kind;
+    if (file_join(path, sizeof path, folder, name, &ignored) < 0)
+        return ENAMETOOLONG;
+    if (stat(path, &st) < 0)
+        return errno;
+    return (st.st_mode & S_IFMT) == kind ? 0 : ENOENT;
+}
+
+/* As look_for(). */
+static int look_at(const char *path)
+{
+    int why = look_for(path, JOB_FOLDER_DOCUMENT, S_IFREG);
+
+    return why ? why : look_for(path, JOB_FOLDER_PACKAGES, S_IFDIR);
 }
 
 bool job_folder_is(const char *path)
 {
-    return has(path, JOB_FOLDER_DOCUMENT, S_IFREG) && has(path, JOB_FOLDER_PACKAGES, S_IFDIR);
+    return look_at(path) == 0;
 }
 
 int job_folder_read(json_t **out, const char *path, struct err *e)
 {
     char document[PATH_MAX];
+    const int why = look_at(path);
     int version;
 
-    if (!job_folder_is(path)) {
+    if (why == ENOENT || why == ENOTDIR) {
         err_set(e, ERR_NOT_FOUND, "%s is no job folder: it has no " JOB_FOLDER_DOCUMENT " and packages",
                 path);
         return err_hint(e, "job_submit pack -o DIR OPTIONS writes one.");
+    }
+    if (why) {
+        err_set(e, ERR_IO, "the job folder %s: %s", path, strerror(why));
+        return why == EACCES ? err_hint(e, "Only the user who has packed a job can run and collect it.")
+                             : e->code;
     }
     if (file_join(document, sizeof document, path, JOB_FOLDER_DOCUMENT, e) < 0 ||
         json_read(out, document, JOB_FOLDER_DOCUMENT_MAX, e) < 0)
@@ -55,19 +75,22 @@ const char *job_folder_node_name(char out[JOB_FOLDER_NODE_NAME], int node)
     return out;
 }
 
-bool job_folder_is_unlocked(const char *path)
+enum job_folder_lock job_folder_lock(const char *path)
 {
+    enum job_folder_lock found = JOB_FOLDER_NO_LOCK;
     char lock[PATH_MAX];
     struct err ignored;
-    bool is_free;
     int fd;
 
     if (file_join(lock, sizeof lock, path, "lock", &ignored) < 0)
-        return false;
+        return found;
     fd = open(lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
-        return false;
-    is_free = flock(fd, LOCK_EX | LOCK_NB) == 0;
+        return found;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        found = JOB_FOLDER_FREE;
+    else if (errno == EWOULDBLOCK)
+        found = JOB_FOLDER_HELD;
     close(fd);
-    return is_free;
+    return found;
 }

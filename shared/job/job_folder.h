@@ -31,6 +31,7 @@
 enum {
     JOB_FOLDER_DOCUMENT_MAX = 64 << 20,
     JOB_FOLDER_NODE_NAME = 24,
+    JOB_FOLDER_ATTEMPTS_MAX = 1000000, /* as of a reservation (agent/jobs/event.h) */
     /* A process that has not written its state for so long, while it should every BEAT_S, counts as gone. */
     JOB_FOLDER_BEAT_S = 5,
     JOB_FOLDER_GONE_S = 30
@@ -42,8 +43,13 @@ bool job_folder_is(const char *path);
 int job_folder_read(json_t **out, const char *path, struct err *e);
 /* "node-1", of a server "ps-0". Returns `out`. */
 const char *job_folder_node_name(char out[JOB_FOLDER_NODE_NAME], int node);
-/* Whether no process holds the lock of the node's folder `path`: its process has ended, unless it runs on
- * another machine and the file system keeps locks to one. */
-bool job_folder_is_unlocked(const char *path);
+/* The lock of the node's folder `path`, which its process holds until it ends. Some network file systems keep
+ * locks to one machine, so that FREE means little for a process on another one, and some have none. */
+enum job_folder_lock {
+    JOB_FOLDER_NO_LOCK, /* the process has not come yet, or the file system has no locks */
+    JOB_FOLDER_FREE,
+    JOB_FOLDER_HELD
+};
+enum job_folder_lock job_folder_lock(const char *path);
 
 #endif

@@ -67,8 +67,8 @@ static const char *describe(char *out, size_t size, const struct launch_rank *r)
     return out;
 }
 
-int launch_rank_find(struct launch_rank *out, int rank, int size, const char *(*get)(const char *name),
-                     struct err *e)
+int launch_rank_find(struct launch_rank *out, int n_nodes, int rank, int size,
+                     const char *(*get)(const char *name), struct err *e)
 {
     struct launch_rank found = {.rank = -1, .size = -1}, r;
     int class = 0;
@@ -102,6 +102,8 @@ int launch_rank_find(struct launch_rank *out, int rank, int size, const char *(*
             found.size = r.size;
         }
     }
+    if (found.rank < 0 && n_nodes == 1)
+        found = (struct launch_rank){.rank = 0, .size = -1, .origin = "the job's only node"};
     if (found.rank < 0)
         return not_clear(e);
     if (size >= 0 && found.size >= 0 && size != found.size)
@@ -116,14 +118,15 @@ int launch_rank_find(struct launch_rank *out, int rank, int size, const char *(*
 int launch_rank_check(const struct launch_rank *r, int n_nodes, struct err *e)
 {
     if (r->size >= 0 && r->size != n_nodes)
-        err_set(e, ERR_CONFIG, "the job has %d nodes, a process for each, and by %s there are %d processes",
-                n_nodes, r->origin, r->size);
+        err_set(e, ERR_CONFIG, "the job has %d node%s, a process for each, and by %s there are %d processes",
+                n_nodes, n_nodes == 1 ? "" : "s", r->origin, r->size);
     else if (r->rank >= n_nodes)
-        err_set(e, ERR_CONFIG, "the job has %d nodes, a process for each, 0 to %d, and by %s this is %d",
-                n_nodes, n_nodes - 1, r->origin, r->rank);
+        err_set(e, ERR_CONFIG, "the job has %d node%s, a process for each, from 0, and by %s this is %d",
+                n_nodes, n_nodes == 1 ? "" : "s", r->origin, r->rank);
     else
         return 0;
-    return err_hint(e, "Start %d processes, servers included, as with mpirun -n %d.", n_nodes, n_nodes);
+    return err_hint(e, "Start %d process%s, servers included, as with mpirun -n %d.", n_nodes,
+                    n_nodes == 1 ? "" : "es", n_nodes);
 }
 
 /* The number of this srun in its job; NULL: no srun has started this process. A process of mpirun or torchrun

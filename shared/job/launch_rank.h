@@ -13,11 +13,11 @@ struct launch_rank {
     const char *origin; /* "--rank", "OMPI_COMM_WORLD_RANK" */
 };
 
-/* `rank`, `size`: of the command line, -1: not given. `get`: getenv(). ERR_CONFIG: nothing says which process
- * this is, two launchers say different things, or a variable is no number; the message has what was looked
- * for. */
-int launch_rank_find(struct launch_rank *out, int rank, int size, const char *(*get)(const char *name),
-                     struct err *e);
+/* `n_nodes`: of the job, 0: not known yet; the process of a job of one node needs no number. `rank`, `size`:
+ * of the command line, -1: not given. `get`: getenv(). ERR_CONFIG: nothing says which process this is, two
+ * launchers say different things, or a variable is no number; the message has what was looked for. */
+int launch_rank_find(struct launch_rank *out, int n_nodes, int rank, int size,
+                     const char *(*get)(const char *name), struct err *e);
 
 /* Checks that this is one of the `n_nodes` processes of the job. ERR_CONFIG. */
 int launch_rank_check(const struct launch_rank *r, int n_nodes, struct err *e);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,16 +41,18 @@ static json_t *not_started(const char *job)
                      "its process has not started yet");
 }
 
-/* Whether its process has ended without writing its end, as one that was killed. On another machine its lock
- * may be invisible here, and a process that writes its state is alive. */
+/* Whether its process has ended without writing its end, as one that was killed. Where its lock says nothing,
+ * a process that writes its state is alive. */
 static bool is_gone(const char *folder, const json_t *state)
 {
-    double written = json_number_at(state, "written_s", 0);
+    const enum job_folder_lock lock = job_folder_lock(folder);
     char here[256] = "";
 
     gethostname(here, sizeof here - 1);
-    return job_folder_is_unlocked(folder) &&
-           (strcmp(here, json_text_at(state, "host")) == 0 || clock_wall() - written > JOB_FOLDER_GONE_S);
+    if (lock == JOB_FOLDER_FREE && strcasecmp(here, json_text_at(state, "host")) == 0)
+        return true;
+    return lock != JOB_FOLDER_HELD &&
+           clock_wall() - json_number_at(state, "written_s", 0) > JOB_FOLDER_GONE_S;
 }
 
 static void note_gone(json_t *state)
@@ -62,7 +65,7 @@ static void note_gone(json_t *state)
                         json_sprintf("its process on %s, %lld, has ended without reporting why: it was "
                                      "killed, or its machine failed; it wrote its state last at %s",
                                      json_text_at(state, "host"),
-                                     (long long)json_number_at(state, "process", 0),
+                                     (long long)json_integer_value(json_object_get(state, "process")),
                                      clock_text(at, json_number_at(state, "written_s", 0))));
 }
 
@@ -91,13 +94,14 @@ static int name_state(char path[PATH_MAX], const struct node_folder *f, const ch
 static void take_state(struct node_folder *f, const json_t *state)
 {
     const json_t *resume = json_object_get(state, "resume");
-    int attempt = (int)json_number_at(state, "attempt", 0);
+    double number = json_number_at(state, "attempt", 0);
+    int attempt = number >= 1 && number <= JOB_FOLDER_ATTEMPTS_MAX ? (int)number : 0;
 
     snprintf(f->host, sizeof f->host, "%s", json_text_at(state, "host"));
     f->resume = (struct node_resume){.is_set = json_is_object(resume),
-                                     .epoch = (int64_t)json_number_at(resume, "epoch", 0),
-                                     .step = (int64_t)json_number_at(resume, "step", 0),
-                                     .round = (int64_t)json_number_at(resume, "round", 0)};
+                                     .epoch = json_integer_value(json_object_get(resume, "epoch")),
+                                     .step = json_integer_value(json_object_get(resume, "step")),
+                                     .round = json_integer_value(json_object_get(resume, "round"))};
     if (f->attempt != attempt) {
         f->attempt = attempt;
         f->n_read = f->last_seq = 0;

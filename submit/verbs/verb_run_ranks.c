@@ -66,7 +66,7 @@ static int find_nodes(struct ranks *r, struct err *e)
 {
     struct options *o = &r->opt;
 
-    if (launch_rank_find(&r->at, o->rank, o->size, variable, e) < 0)
+    if (launch_rank_find(&r->at, 0, o->rank, o->size, variable, e) < 0)
         return e->code;
     if (!options_is_given(o, offsetof(struct options, settings.node_count)) && r->at.size > o->servers)
         o->settings.node_count = r->at.size - o->servers;

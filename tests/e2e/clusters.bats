@@ -178,6 +178,43 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
     grep -q 'is damaged: its SHA-256 is not its name' bad.log.1
 }
 
+@test "a process that is killed while others are waited for is named, or replaced by another one" {
+    "$SUBMIT" pack -q -o job -n 3 --codec allreduce --model softmax --dataset "$FEW" --epochs 1
+    local again code
+    for again in no yes; do
+        rm -f job/meet/*
+        start_rank job 1
+        start_rank job 0
+        within 60 test -e job/meet/hello-1.json
+        kill -KILL "$(sed -n 's/process \([0-9]*\) on .*/\1/p' job/node-1/lock)"
+        wait "${RANKS[1]}" || true
+        [ "$again" = no ] || start_rank job 1
+        start_rank job 2
+        code=0
+        end_ranks 3 || code=$?
+        if [ "$again" = no ]; then
+            [ "$code" -eq 1 ]
+            grep -q 'process 1 (node 1) on .* was killed before the start' job.log.0
+            grep -q 'process 1 (node 1) on .* was killed before the start' job.log.2
+        else
+            [ "$code" -eq 0 ]
+        fi
+    done
+}
+
+@test "only the user who has packed a job can run it, and text that is no text is refused" {
+    "$SUBMIT" pack -q -o job -n 2 --codec allreduce --model softmax --dataset "$FEW" --epochs 1
+    chmod 644 job/secret
+    run limited "$BUILD/job_runner" --job job --rank 0
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"job/secret can be read by others"* ]]
+    [ ! -e job/node-0 ]
+    chmod 600 job/secret
+    run limited "$BUILD/job_runner" --job job --rank 0 --host $'\xff'
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--host: the text is no name and no address"* ]]
+}
+
 @test "a training program runs from a job folder as on agents" {
     /usr/bin/python3 -c 'import numpy' 2>/dev/null || skip "numpy is not installed for /usr/bin/python3"
     PATH=/usr/bin:$PATH start_agents 2

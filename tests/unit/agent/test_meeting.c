@@ -121,6 +121,58 @@ TEST(files_of_an_earlier_launch_count_for_nothing)
     remove_folder(&l);
 }
 
+/* The leader has read the hello of the first one already. */
+TEST(a_process_that_was_started_again_before_all_have_met_is_met)
+{
+    struct meeting_member k = member(1, 3, "one");
+    struct launch l;
+    struct err e;
+
+    make_folder(&l, 3);
+    all_come(&l);
+    assert_int_equal(meeting_gather(&l.m[1], &e), 0);
+    assert_int_equal(meeting_gather(&l.m[0], &e), 0);
+    assert_true(l.m[0].members[1].is_here);
+    come(&l, 1, &k);
+    assert_int_equal(meeting_gather(&l.m[1], &e), 0);
+    assert_int_equal(all_do(&l, meeting_gather, 10), 3);
+    remove_folder(&l);
+}
+
+static void write_document(const struct launch *l, const char *name, const char *fmt, const char *launch)
+{
+    char path[128], text[512];
+    struct err e;
+
+    snprintf(path, sizeof path, "%s/" JOB_FOLDER_MEET "/%s", l->folder, name);
+    snprintf(text, sizeof text, fmt, launch);
+    assert_ok(file_write(path, text, strlen(text), 0600, &e));
+}
+
+TEST(a_damaged_document_is_refused_by_name)
+{
+    struct launch l;
+    struct err e;
+
+    make_folder(&l, 2);
+    all_come(&l);
+    write_document(&l, "hello-1.json",
+                   "{\"launch\":\"%s\",\"nonce\":\"n\",\"machine\":\"m\",\"host\":\"\",\"address\":\"\","
+                   "\"attempt\":1e300}",
+                   l.m[0].launch);
+    assert_int_equal(meeting_gather(&l.m[0], &e), ERR_CONFIG);
+    assert_error_has("meet/hello-1.json: /attempt: ");
+    all_come(&l);
+    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    write_document(&l, "ready-1.json", "{\"launch\":\"%s\",\"port\":65536}", l.m[0].launch);
+    assert_int_equal(meeting_start(&l.m[0], &e), ERR_CONFIG);
+    assert_error_has("meet/ready-1.json: /port: ");
+    write_document(&l, "start.json", "{\"launch\":\"%s\",\"ports\":[1]}", l.m[0].launch);
+    assert_int_equal(meeting_start(&l.m[1], &e), ERR_CONFIG);
+    assert_error_has("meet/start.json: /ports/1: not a port");
+    remove_folder(&l);
+}
+
 TEST(a_job_that_has_succeeded_is_refused_in_each_process)
 {
     struct launch l;
@@ -289,6 +341,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(processes_that_come_in_any_order_meet),
         cmocka_unit_test(files_of_an_earlier_launch_count_for_nothing),
+        cmocka_unit_test(a_process_that_was_started_again_before_all_have_met_is_met),
+        cmocka_unit_test(a_damaged_document_is_refused_by_name),
         cmocka_unit_test(a_job_that_has_succeeded_is_refused_in_each_process),
         cmocka_unit_test(a_further_attempt_begins_at_the_last_point_that_all_nodes_have),
         cmocka_unit_test(nodes_of_one_machine_get_one_host_and_a_name_without_an_address_is_replaced),

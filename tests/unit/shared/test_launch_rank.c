@@ -18,7 +18,7 @@ static struct launch_rank find(const char *const *environment, int rank, int siz
     struct err e;
 
     now = environment;
-    assert_int_equal(launch_rank_find(&r, rank, size, get, &e), 0);
+    assert_int_equal(launch_rank_find(&r, 2, rank, size, get, &e), 0);
     return r;
 }
 
@@ -28,7 +28,7 @@ static void refuse(const char *const *environment, int rank, int size, struct er
     struct launch_rank r;
 
     now = environment;
-    assert_int_equal(launch_rank_find(&r, rank, size, get, e), ERR_CONFIG);
+    assert_int_equal(launch_rank_find(&r, 2, rank, size, get, e), ERR_CONFIG);
 }
 
 TEST(each_launcher_says_which_process_this_is)
@@ -122,6 +122,24 @@ TEST(a_rank_that_is_no_number_is_refused)
     }
 }
 
+/* But the second process of `mpirun -n 2` is none of them. */
+TEST(a_job_of_one_node_needs_no_number)
+{
+    static const char *const none[] = {NULL};
+    static const char *const two[] = {"RANK", "1", "WORLD_SIZE", "2", NULL};
+    struct launch_rank r = {.rank = -1};
+    struct err e;
+
+    now = none;
+    assert_int_equal(launch_rank_find(&r, 1, -1, -1, get, &e), 0);
+    assert_int_equal(r.rank, 0);
+    assert_int_equal(launch_rank_check(&r, 1, &e), 0);
+    now = two;
+    assert_int_equal(launch_rank_find(&r, 1, -1, -1, get, &e), 0);
+    assert_int_equal(launch_rank_check(&r, 1, &e), ERR_CONFIG);
+    assert_error_has("the job has 1 node, a process for each, and by RANK there are 2 processes");
+}
+
 TEST(a_job_has_a_process_for_each_node)
 {
     struct launch_rank r = {.rank = 1, .size = 2, .origin = "RANK"};
@@ -167,6 +185,7 @@ int main(void)
         cmocka_unit_test(no_rank_is_refused_with_what_was_looked_for),
         cmocka_unit_test(two_launchers_that_disagree_are_refused),
         cmocka_unit_test(a_rank_that_is_no_number_is_refused),
+        cmocka_unit_test(a_job_of_one_node_needs_no_number),
         cmocka_unit_test(a_job_has_a_process_for_each_node),
         cmocka_unit_test(a_job_of_slurm_has_a_name_that_its_second_srun_and_no_daemon_of_mpirun_changes),
     };
