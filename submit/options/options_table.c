@@ -161,7 +161,7 @@ static struct args_option table[] = {
      "accepted and ignored: the data set defines the task", .may_change = true},
     {"input", "I", ARGS_INT, AT(input), FOR_SUBMIT, JOB, "N",
      "accepted and ignored: the model file defines the input", .min = 0, .max = 1e9, .may_change = true},
-    {"servers", "", ARGS_INT, AT(servers), FOR_PACK, JOB, "N",
+    {"servers", "", ARGS_INT, AT(servers), FOR_PACK | FOR_SLURM, JOB, "N",
      "parameter servers: ranks after those of the workers", .min = 0, .max = NODES_MAX},
     {"rank", "", ARGS_INT, AT(rank), FOR_RANKS, JOB, "K",
      "number of this process, from 0: worker K, or from the number of workers on a server (as the launcher "
@@ -276,6 +276,10 @@ static struct args_option table[] = {
     {"timeout", "", ARGS_NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_SIMULATE,
      WHERE, "S", "end this command after S seconds (status 5); a job that has started continues; 0: never",
      .min = 0, .max = 1e9},
+    {"slurm", "", ARGS_TEXT, AT(slurm), FOR_SLURM, WHERE, "OPTIONS",
+     "submit the job to Slurm with these options of sbatch, as \"-N 8 -t 2:00:00\", without agents; -o DIR "
+     "is "
+     "then the job folder (docs/clusters.md)"},
     {"detach", "", ARGS_FLAG, AT(detach), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, NULL,
      "return once the job has started; its id is printed, with --json in an object"},
     {"retrieve|retrieve_data", "", ARGS_FLAG, AT(retrieve), FOR_SUBMIT, WHERE, NULL,

@@ -49,7 +49,8 @@ enum {
     FOR_PACK = 1 << 28,
     FOR_JOB = FOR_SUBMIT | FOR_SIMULATE | FOR_PACK, /* those of a job that a simulation also supports */
     FOR_RANKS = 1 << 29,                            /* with FOR_PACK: its own options */
-    FOR_ALL = (1 << 30) - 1
+    FOR_SLURM = 1 << 30,                            /* with FOR_SUBMIT: of a job without agents, by Slurm */
+    FOR_ALL = 0x7fffffff
 };
 
 enum { RETRIES_MAX = 100 };
@@ -115,6 +116,7 @@ struct options {
     struct simulation simulation;
     char measured[PATH_MAX]; /* of a simulation: the file of measured times; "": none */
     int servers;             /* parameter servers of a simulation, or of a job without agents */
+    char slurm[1024];        /* options of sbatch, by which the job is submitted; "": on agents */
     int rank, size;          /* of run-ranks; -1: by the launcher's variables */
     char host[256];          /* of run-ranks: at which the other nodes reach this one */
     int steps;               /* of a simulation: steps of an epoch with stand-in gradients */

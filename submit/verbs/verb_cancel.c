@@ -5,6 +5,7 @@
 #include "submit/results/job_index.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/stdout.h"
+#include "submit/verbs/slurm_job.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 
@@ -18,15 +19,28 @@ static void cancel_nodes(struct submission *s, const char *reason)
         s->nodes[i].is_reserved &= s->nodes[i].silent_since > 0;
 }
 
+static void print_end(const struct options *o, const char *id, enum job_state state)
+{
+    if (o->json)
+        stdout_json(true, json_pack("{s:s, s:s}", "id", id, "state", job_state_name(state)), NULL, NULL);
+    else
+        printf("%s: %s\n", id, job_state_name(state));
+}
+
 /* An agent answers 202 before its node has ended, so this waits until every node has ended, even if the end
  * of the first one decides the job's state. */
 static int cancel_one(const struct options *o, const char *id, struct err *e)
 {
     double until = clock_now() + STOP_S;
     struct submission s;
+    bool is_cancelled = false;
     int rc = submitted_job_ask(&s, o, id, e);
 
-    if (rc == 0) {
+    if (rc == 0 && s.job_folder[0] && slurm_job_is(s.job_folder))
+        rc = slurm_job_cancel_waiting(&is_cancelled, s.job_folder, e);
+    if (rc == 0 && is_cancelled) {
+        print_end(o, s.id, JOB_CANCELLED);
+    } else if (rc == 0) {
         if (job_state_is_terminal(s.state))
             until = 0; /* its end is in the index: no waiting */
         for (size_t i = 0; i < s.n_nodes; i++)
@@ -42,11 +56,8 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
             rc = e->code;
         else if (!job_state_is_terminal(s.state))
             rc = err_set(e, ERR_TIMEOUT, "%s: not every node ended within %g s", s.id, STOP_S);
-        else if (o->json)
-            stdout_json(true, json_pack("{s:s, s:s}", "id", s.id, "state", job_state_name(s.state)), NULL,
-                        NULL);
         else
-            printf("%s: %s\n", s.id, job_state_name(s.state));
+            print_end(o, s.id, s.state);
     }
     if (rc == 0) {
         struct err ignored;

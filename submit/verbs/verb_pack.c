@@ -54,11 +54,11 @@ static int read_job(struct submission *s, struct err *e)
 {
     const struct options *o = s->opt;
 
-    if (!o->output[0]) {
+    if (!s->job_folder[0] && !o->output[0]) {
         err_set(e, ERR_USAGE, "pack needs a folder to write the job into: -o DIR");
         return err_hint(e, "It must be on a file system that all machines of the job share.");
     }
-    if (file_absolute(s->job_folder, sizeof s->job_folder, o->output, e) < 0 ||
+    if ((o->output[0] && file_absolute(s->job_folder, sizeof s->job_folder, o->output, e) < 0) ||
         verb_check_arguments(o, e) < 0)
         return e->code;
     if (s->settings.node_count > NODES_MAX)

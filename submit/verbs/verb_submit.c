@@ -20,6 +20,7 @@
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/stdout.h"
+#include "submit/verbs/slurm_job.h"
 #include "submit/verbs/verbs.h"
 
 static int prepare_submission(struct submission *s, struct err *e)
@@ -134,20 +135,10 @@ static void cancel_with_chief(struct submission *s)
     console_info("Job %s is cancelled, because its chief ends.", s->id);
 }
 
-int verb_finish(struct submission *s, struct err *e)
+int verb_conclude(struct submission *s, struct err *e)
 {
     struct err ignored;
 
-    if (stage_watch(s, e) < 0) {
-        console_bars(NULL, 0);
-        if (e->code != ERR_CANCELLED && e->code != ERR_TIMEOUT)
-            return e->code;
-        if (s->opt->job_name[0])
-            cancel_with_chief(s);
-        else
-            print_next_commands(s);
-        return interrupt_signal() ? 128 + interrupt_signal() : EXIT_TIMEOUT;
-    }
     if (folder_attempts_collect(s, e) < 0 || stage_collect(s, e) < 0) {
         job_index_save(s, &ignored);
         err_hint(e, "job_submit fetch %s -o FOLDER puts the results into another folder.", s->id);
@@ -160,6 +151,21 @@ int verb_finish(struct submission *s, struct err *e)
     if (!retry_is_due(s))
         verb_show_run(s->state == JOB_SUCCEEDED, s);
     return verb_exit_status(s);
+}
+
+int verb_finish(struct submission *s, struct err *e)
+{
+    if (stage_watch(s, e) < 0) {
+        console_bars(NULL, 0);
+        if (e->code != ERR_CANCELLED && e->code != ERR_TIMEOUT)
+            return e->code;
+        if (s->opt->job_name[0])
+            cancel_with_chief(s);
+        else
+            print_next_commands(s);
+        return interrupt_signal() ? 128 + interrupt_signal() : EXIT_TIMEOUT;
+    }
+    return verb_conclude(s, e);
 }
 
 /* Called once checks and agents have accepted the job, so that a refusal is printed alone. */
@@ -269,5 +275,7 @@ int verb_submit(const struct options *o, struct err *e)
 {
     if (o->retrieve)
         return verb_fetch(o, e);
-    return verb_check_arguments(o, e) < 0 ? e->code : verb_submit_job(o, e);
+    if (verb_check_arguments(o, e) < 0)
+        return e->code;
+    return o->slurm[0] ? slurm_job_submit(o, e) : verb_submit_job(o, e);
 }

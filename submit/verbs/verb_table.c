@@ -14,7 +14,7 @@ const char *const verb_groups[] = {
 };
 
 const struct verb verbs[] = {
-    {"submit", verb_submit, WORKS, FOR_SUBMIT, ARGS_OPERANDS, "[ARG...]",
+    {"submit", verb_submit, WORKS, FOR_SUBMIT | FOR_SLURM, ARGS_OPERANDS, "[ARG...]",
      "train: ship a job to the agents, watch it and fetch its results; the word submit may be left out; "
      "arguments of the program of --trainer follow --",
      OF_JOBS},

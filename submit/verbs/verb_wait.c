@@ -3,6 +3,7 @@
 #include "submit/results/run_json.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
+#include "submit/verbs/slurm_job.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 
@@ -10,8 +11,11 @@ static int wait_one(const struct options *o, const char *id, struct err *e)
 {
     struct submission s;
     bool is_kept;
-    int rc = submitted_job_ask_results(&s, &is_kept, o, id, e);
+    int rc;
 
+    if (id && slurm_job_is(id))
+        return slurm_job_wait(o, id, e);
+    rc = submitted_job_ask_results(&s, &is_kept, o, id, e);
     if (rc == 0 && is_kept) {
         rc = verb_exit_status(&s);
     } else if (rc == 0) {

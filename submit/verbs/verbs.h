@@ -90,13 +90,16 @@ int verb_codecs_test(const struct options *o, const char *text, struct err *e);
 
 /* ERR_USAGE: operands, which are for a training program, and the job has none. */
 int verb_check_arguments(const struct options *o, struct err *e);
-/* Checks the job that the options describe and writes it into the folder of -o; `s` is initialized. */
+/* Checks the job that the options describe and writes it into the folder of -o, else s->job_folder; `s` is
+ * initialized otherwise. */
 int verb_pack_job(struct submission *s, struct err *e);
 /* Submits the job that the options describe; for submit and run. */
 int verb_submit_job(const struct options *o, struct err *e);
 /* The end of submit and wait: watches the job, collects and prints its results; also handles a signal or
  * --timeout while watching. */
 int verb_finish(struct submission *s, struct err *e);
+/* The rest of it: collects and prints the results of a job that has ended. */
+int verb_conclude(struct submission *s, struct err *e);
 /* Exit status of an ended job, from its state and whether all its results are complete. */
 int verb_exit_status(const struct submission *s);
 /* Prints the contents of run.json on stdout: as JSON with --json, else as a table. */

@@ -20,7 +20,8 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | unique | join(" ")' "$1/r
     # On one host nothing is encrypted.
     on_login srun -N 1 -n 4 psgd-run -o one "${job[@]}"
     [ "$(digests one/results)" = "$(digests none/results)" ]
-    [ -z "$(grep -l 'TLS 1.3' one/node-*/run/node.log)" ]
+    run grep -l 'TLS 1.3' one/node-*/run/node.log
+    [ "$status" -eq 1 ]
     command -v mpirun >/dev/null || return 0
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
         limited mpirun -n 4 "$BUILD/psgd-run" -o mpi "${job[@]}" 3>&-
@@ -71,6 +72,59 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | unique | join(" ")' "$1/r
     [[ "$output" == *"failed NodeLost: node "*"TLS handshake"* ]]
     "$SUBMIT" collect -q job-0
     [ "$(jq -r .state job-0/results/run.json)" = failed ]
+}
+
+@test "job_submit --slurm submits a job, waits for it and collects its results" {
+    needs_slurm
+    on_login job_submit --slurm "-N 4 -t 5" --codec fedavg --model softmax --dataset "$FEW" --epochs 1 -o job >out 2>err
+    grep -q "is Slurm's job [0-9]*\." err
+    [ "$(jq -r '[.state, (.nodes | length)] | join(" ")' job/results/run.json)" = "succeeded 4" ]
+    [ -s job/results/report.html ]
+    # The batch file is the job's next attempt.
+    run on_login sbatch --wait job/slurm.sh
+    [ "$status" -eq 4 ]
+    grep -q 'the job has succeeded already, in attempt 1' job/slurm.log
+    # A second command follows a job that another has submitted.
+    on_login job_submit --slurm "-N 2 -t 5" --detach -q --codec fedavg --model softmax --dataset "$FEW" --epochs 1 -o later
+    on_login job_submit wait -q later
+    [ "$(jq -r .state later/results/run.json)" = succeeded ]
+}
+
+@test "a job that waits in Slurm's queue is cancelled there, and what Slurm refuses is said in its words" {
+    needs_slurm
+    local job=(--codec fedavg --model softmax --dataset "$FEW" --epochs 1)
+    on_login job_submit --slurm "-N 2 --begin=now+1hour" --detach -q "${job[@]}" -o job
+    [ "$(on_login job_submit cancel job | grep -c ': cancelled')" -eq 1 ]
+    [ -z "$(on_login squeue -h)" ]
+    run on_login job_submit wait job
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"is over (CANCELLED"*"its processes have not started the job"*"sbatch "*"/job/slurm.sh submits it again"* ]]
+    # Ctrl-C while it waits.
+    # shellcheck disable=SC2016 # expanded by the other shell
+    on_login sh -c 'echo $$ >pid && exec "$@"' sh job_submit --slurm "-N 2 --begin=now+1hour" "${job[@]}" -o waiting 2>err &
+    local waits=$!
+    within 60 grep -q 'PENDING (BeginTime)' err
+    kill -INT "$(cat pid)"
+    wait "$waits" || true
+    grep -q 'had not begun, and is cancelled' err
+    run on_login job_submit --slurm "-N 2 --partition nosuch" "${job[@]}" -o refused
+    [ "$status" -eq 4 ]
+    [[ "$output" == *"Slurm refuses the job: "*"nvalid partition"* ]]
+    [ ! -e refused ]
+    run on_login job_submit --slurm "-N 2" --node_count 3 "${job[@]}" -o refused
+    [[ "$output" == *"--slurm asks for 2 processes, and the job has 3 nodes"* ]]
+    run on_login job_submit --slurm "-N 2" --retries 3 "${job[@]}" -o refused
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--retries is for jobs on agents, and not for --slurm: Slurm runs a requeued job again"* ]]
+}
+
+@test "without Slurm's programs --slurm says so" {
+    mkdir bin
+    ln -s "$(command -v env)" bin
+    PATH=$T/bin run "$BUILD/job_submit" --slurm "-N 2" --model softmax --dataset "$FEW" -o job
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"Slurm's program sbatch is not in PATH on this machine"* ]]
+    [ ! -e job ]
 }
 
 @test "docs/clusters.md: with Slurm" {

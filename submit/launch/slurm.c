@@ -1,0 +1,241 @@
+#include "submit/launch/slurm.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/base/child.h"
+#include "shared/base/file.h"
+#include "shared/base/json.h"
+#include "submit/terminal/text.h"
+
+enum { ANSWER = 1024, JOB_BYTES_MAX = 1 << 16, QUOTED = 4 * PATH_MAX, SCRIPT = 16 * PATH_MAX };
+
+/* The states in which a job is over: the others are those of one that waits, runs, or is about to end. */
+static const char *const over[] = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE",     "FAILED",
+                                   "NODE_FAIL", "PREEMPTED", "TIMEOUT",   "OUT_OF_MEMORY"};
+
+/* Options of sbatch that say how many processes a job has: NAME VALUE, NAME=VALUE,
+ * or with a letter -nVALUE. */
+enum count_kind { PROCESSES, HOSTS, PER_HOST, N_COUNTS };
+
+static const struct count_option {
+    const char *name, *letter;
+    enum count_kind of;
+} count_options[] = {
+    {"--ntasks", "-n", PROCESSES}, {"--nodes", "-N", HOSTS}, {"--ntasks-per-node", NULL, PER_HOST}};
+
+/* The value of the option, if the word is one of it; "": the value is the next word. NULL: it is another
+ * option. */
+static const char *value_in(const struct count_option *o, const char *word)
+{
+    size_t n = strlen(o->name);
+
+    if (strncmp(word, o->name, n) == 0 && (word[n] == '=' || !word[n]))
+        return word[n] ? word + n + 1 : word + n;
+    return o->letter && strncmp(word, o->letter, 2) == 0 ? word + 2 : NULL;
+}
+
+static int take_count(int counts[N_COUNTS], const struct count_option *o, const char *value, struct err *e)
+{
+    char *end;
+    long n = strtol(value, &end, 10);
+
+    if (*end || end == value || n < 1 || n > 1000000) {
+        err_set(e, ERR_USAGE, "--slurm: %s \"%.40s\" is no number", o->name, value);
+        return err_hint(e, "Give --ntasks N: a process for each node of the job.");
+    }
+    counts[o->of] = (int)n;
+    return 0;
+}
+
+int slurm_processes(int *n, const char *options, struct err *e)
+{
+    const struct count_option *awaits = NULL;
+    int counts[N_COUNTS] = {0};
+    char text[ANSWER], *rest;
+
+    snprintf(text, sizeof text, "%s", options);
+    for (char *word = strtok_r(text, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+        if (awaits && take_count(counts, awaits, word, e) < 0)
+            return e->code;
+        if (awaits) {
+            awaits = NULL;
+            continue;
+        }
+        for (size_t i = 0; i < sizeof count_options / sizeof *count_options; i++) {
+            const char *value = value_in(&count_options[i], word);
+
+            if (value && !value[0])
+                awaits = &count_options[i];
+            else if (value && take_count(counts, &count_options[i], value, e) < 0)
+                return e->code;
+        }
+    }
+    *n = counts[PROCESSES] ? counts[PROCESSES] : counts[HOSTS] * (counts[PER_HOST] ? counts[PER_HOST] : 1);
+    return 0;
+}
+
+/* sbatch takes "%" for the beginning of a pattern, and splits at spaces outside quotes. */
+static void quote_pattern(char out[QUOTED], const char *path)
+{
+    size_t at = 0;
+
+    out[at++] = '"';
+    for (; *path && at < QUOTED - 4; path++) {
+        if (*path == '"' || *path == '\\')
+            out[at++] = '\\';
+        if (*path == '%')
+            out[at++] = '%';
+        out[at++] = *path;
+    }
+    out[at++] = '"';
+    out[at] = '\0';
+}
+
+/* srun is the script's only process, so that Slurm's signals reach the job's processes alone. */
+int slurm_write_script(const char *folder, const char *name, int n_processes, const char *options,
+                       struct err *e)
+{
+    char path[PATH_MAX], exe_dir[PATH_MAX], log[PATH_MAX], runner[PATH_MAX];
+    static char pattern[QUOTED], program[QUOTED], dir[QUOTED], text[SCRIPT];
+
+    if (file_join(path, sizeof path, folder, SLURM_SCRIPT, e) < 0 ||
+        file_join(log, sizeof log, folder, SLURM_OUTPUT, e) < 0 ||
+        file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 ||
+        file_join(runner, sizeof runner, exe_dir, "job_runner", e) < 0)
+        return e->code;
+    quote_pattern(pattern, log);
+    snprintf(text, sizeof text,
+             "#!/bin/sh\n"
+             "#SBATCH --job-name=%s --output=%s --open-mode=append --requeue --ntasks=%d\n"
+             "#SBATCH %s\n"
+             "exec srun %s --job %s\n",
+             name, pattern, n_processes, options, text_shell_quote(program, sizeof program, runner),
+             text_shell_quote(dir, sizeof dir, folder));
+    return file_write(path, text, strlen(text), 0700, e);
+}
+
+/* Runs a program of Slurm and takes the beginning of what it prints. */
+static int run_tool(char out[ANSWER], int *status, char *const *argv, struct err *e)
+{
+    int fd = memfd_create("output", MFD_CLOEXEC);
+    const struct child_how how = {.argv = argv, .out = fd, .err = fd};
+    struct child c;
+    ssize_t n;
+
+    if (fd < 0)
+        return err_errno(e, ERR_IO, "memfd_create");
+    if (child_start(&c, &how, e) < 0) {
+        close(fd);
+        err_set(e, ERR_NOT_FOUND, "Slurm's program %s is not in PATH on this machine", argv[0]);
+        return err_hint(e, "Run this command on a login node of the cluster, or job_submit pack and the "
+                           "cluster's own launcher.");
+    }
+    *status = child_wait(&c);
+    n = pread(fd, out, ANSWER - 1, 0);
+    out[n > 0 ? n : 0] = '\0';
+    for (size_t at = strlen(out); at > 0 && out[at - 1] == '\n'; at--)
+        out[at - 1] = '\0';
+    close(fd);
+    return 0;
+}
+
+static bool has_failed(int status)
+{
+    return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+/* The others of several lines say less: of an error its consequences, of sbatch what a site adds. */
+static const char *last_line(const char *answer)
+{
+    const char *end = strrchr(answer, '\n');
+
+    return end ? end + 1 : answer;
+}
+
+/* Of a cluster of several: "ID;CLUSTER". */
+static int note_id(char id[SLURM_ID], const char *answer, const char *folder, struct err *e)
+{
+    const char *line = last_line(answer);
+    char path[PATH_MAX], *text;
+    json_t *o;
+    int rc;
+
+    snprintf(id, SLURM_ID, "%.*s", (int)strspn(line, "0123456789"), line);
+    if (!id[0])
+        return err_set(e, ERR_PROTOCOL, "sbatch has answered \"%.200s\", which has no number of a job",
+                       answer);
+    o = json_pack("{s:s}", "job", id);
+    text = o ? json_line(o) : NULL;
+    rc = !text ? err_set(e, ERR_NOMEM, "no memory for a document")
+         : file_join(path, sizeof path, folder, SLURM_JOB, e) < 0
+             ? e->code
+             : file_write(path, text, strlen(text), 0600, e);
+    free(text);
+    json_decref(o);
+    return rc;
+}
+
+int slurm_submit(char id[SLURM_ID], const char *folder, struct err *e)
+{
+    char script[PATH_MAX], answer[ANSWER];
+    char *const argv[] = {"sbatch", "--parsable", script, NULL};
+    int status;
+
+    if (file_join(script, sizeof script, folder, SLURM_SCRIPT, e) < 0 ||
+        run_tool(answer, &status, argv, e) < 0)
+        return e->code;
+    if (has_failed(status))
+        return err_set(e, ERR_REFUSED, "Slurm refuses the job: %.800s", last_line(answer));
+    return note_id(id, answer, folder, e);
+}
+
+int slurm_read_id(char id[SLURM_ID], const char *folder, struct err *e)
+{
+    char path[PATH_MAX];
+    json_t *o;
+
+    if (file_join(path, sizeof path, folder, SLURM_JOB, e) < 0 || json_read(&o, path, JOB_BYTES_MAX, e) < 0)
+        return e->code;
+    snprintf(id, SLURM_ID, "%s", json_text_at(o, "job"));
+    json_decref(o);
+    return id[0] ? 0 : err_set(e, ERR_CONFIG, "%s has no number of a job", path);
+}
+
+/* Slurm forgets an ended job after some minutes: squeue then refuses its number. */
+int slurm_ask(struct slurm_state *out, const char *id, struct err *e)
+{
+    char answer[ANSWER];
+    char *const argv[] = {"squeue",   "--noheader", "--states=all", "--format=%T %r", "--jobs",
+                          (char *)id, NULL};
+    int status;
+
+    *out = (struct slurm_state){0};
+    if (run_tool(answer, &status, argv, e) < 0)
+        return e->code;
+    if (has_failed(status) && !strstr(answer, "Invalid job id"))
+        return err_set(e, ERR_UNREACHABLE, "squeue does not answer: %.400s", last_line(answer));
+    if (!has_failed(status))
+        sscanf(answer, "%31s %63[^\n]", out->name, out->reason);
+    out->is_over = !out->name[0];
+    out->runs = strcmp(out->name, "RUNNING") == 0 || strcmp(out->name, "COMPLETING") == 0;
+    for (size_t i = 0; i < sizeof over / sizeof *over; i++)
+        out->is_over |= strcmp(out->name, over[i]) == 0;
+    return 0;
+}
+
+int slurm_cancel(const char *id, struct err *e)
+{
+    char answer[ANSWER];
+    char *const argv[] = {"scancel", (char *)id, NULL};
+    int status;
+
+    if (run_tool(answer, &status, argv, e) < 0)
+        return e->code;
+    return has_failed(status) ? err_set(e, ERR_REFUSED, "scancel %s: %.400s", id, last_line(answer)) : 0;
+}

@@ -1,0 +1,36 @@
+/* slurm -- a job folder as a job of Slurm: its batch file, and the programs sbatch, squeue and scancel. */
+#ifndef PSGD_SUBMIT_SLURM_H
+#define PSGD_SUBMIT_SLURM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "shared/base/err.h"
+
+#define SLURM_SCRIPT "slurm.sh"   /* in the job folder: sbatch DIR/slurm.sh is the job's next attempt */
+#define SLURM_OUTPUT "slurm.log"  /* what the processes of all attempts have printed */
+#define SLURM_JOB    "slurm.json" /* {"job"}: the number of the latest attempt's job */
+
+enum { SLURM_ID = 24 };
+
+struct slurm_state {
+    bool is_over, runs;
+    char name[32],
+        reason[64]; /* as squeue has them: "PENDING", "Resources"; "": Slurm does not know the job */
+};
+
+/* *n: the number of processes that options of sbatch ask for; 0: they do not say. ERR_USAGE: a number that
+ * is none, as in "-N 2-4". */
+int slurm_processes(int *n, const char *options, struct err *e);
+/* Writes the batch file. `name`: of the job; `options`: of sbatch. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
+int slurm_write_script(const char *folder, const char *name, int n_processes, const char *options,
+                       struct err *e);
+/* Submits it; `id` is that of the job. ERR_NOT_FOUND: there is no sbatch; ERR_REFUSED: it refuses the job. */
+int slurm_submit(char id[SLURM_ID], const char *folder, struct err *e);
+/* ERR_NOT_FOUND: the folder was not submitted to Slurm. */
+int slurm_read_id(char id[SLURM_ID], const char *folder, struct err *e);
+/* ERR_UNREACHABLE: Slurm does not answer. */
+int slurm_ask(struct slurm_state *out, const char *id, struct err *e);
+int slurm_cancel(const char *id, struct err *e);
+
+#endif
