@@ -45,6 +45,11 @@ else
 ONEDNN_FOUND := $(or $(ONEDNN),none)
 endif
 ONEDNN_STAMP := $(BUILD)/onednn
+# The transport over MPI is built for each MPI that is found, as "openmpi=mpicc.openmpi"; `make MPI=` builds without it. It is linked
+# with an MPI's shared library only, and only a job with --transport mpi loads it.
+ifeq ($(origin MPI),undefined)
+MPI := $(if $(SANITIZE),,$(shell runner/mesh/mpi/mpicc_probe.sh))
+endif
 # Compiler options by which a memory error ends a process instead of giving control to an attacker; `make HARDENING=` builds
 # without them. They precede the user's CFLAGS and LDFLAGS, which override them. HARDENING_STAMP is like ONEDNN_STAMP.
 ifeq ($(origin HARDENING),undefined)
@@ -63,7 +68,8 @@ LINK      = $(CC) $(CFLAGS) $(SANITIZE) $(filter -pie,$(HARDENING)) $(HARDEN_LIN
 in = $(wildcard $(1)/*.c $(1)/*/*.c $(1)/*/*/*.c)
 SHARED := $(filter-out shared/trainer/psgd_trainer.c,$(call in,shared))
 AGENT  := $(filter-out agent/agent.c,$(call in,agent))
-RUNNER := $(filter-out runner/runner.c runner/predictor.c,$(call in,runner))
+MESH_MPI := $(wildcard runner/mesh/mpi/*.c)
+RUNNER := $(filter-out runner/runner.c runner/predictor.c $(MESH_MPI),$(call in,runner))
 SUBMIT := $(filter-out submit/job_submit.c,$(call in,submit))
 NN     := $(call in,nn)
 COMPRESS := $(call in,codecs/compress)
@@ -74,6 +80,7 @@ TESTLIB := $(wildcard tests/lib/*.c)
 CODECS := $(patsubst codecs/%.c,$(BUILD)/codecs/%.so,$(wildcard codecs/*.c))
 MODELS := $(patsubst nn/models/%.json,$(BUILD)/models/%.json,$(wildcard nn/models/*.json))
 CODEC_SOURCES := $(patsubst codecs/%.c,$(BUILD)/codecs/%.c,$(wildcard codecs/*.c))
+TRANSPORTS := $(foreach m,$(MPI),$(BUILD)/transports/$(firstword $(subst =, ,$(m))).so)
 MODULES := $(patsubst python/%,$(BUILD)/python/%,$(wildcard python/psgd/*.py))
 HEADERS := $(patsubst %,$(BUILD)/include/%.h,codec codec_option codec_events wire executor psgd_trainer)
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/*/test_*.c tests/suite/test_*.c))
@@ -109,7 +116,7 @@ LIBS_SUBMIT := -lcurl -lmicrohttpd -ljansson -lgnutls -lz -ldl -lm -pthread
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check
 
 .PHONY: all test equal test-systems test-processors soak faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-scale bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim bench-trainer tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-names check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
-all: $(PROGRAMS) $(BUILD)/psgd-run $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS) $(MODULES) $(LIBTRAINER)
+all: $(PROGRAMS) $(TRANSPORTS) $(BUILD)/psgd-run $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS) $(MODULES) $(LIBTRAINER)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBPAGE) $(LIBSHARED)
 	$(call show,LINK,$@)
@@ -180,6 +187,14 @@ $(BUILD)/obj/%.o: %.c $(HARDENING_STAMP)
 	$(call show,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $< $(keep)
+
+# The compiler of an MPI is a script that adds the folders of its header and library to the options of another compiler. mpi.h is no
+# file of a system folder there, and casts function pointers.
+mpicc = $(lastword $(subst =, ,$(filter $(1)=%,$(MPI))))
+$(BUILD)/transports/%.so: $(MESH_MPI) $(wildcard runner/mesh/mpi/*.h runner/mesh/*.h) $(LIBRUNNER) $(LIBSHARED) $(HARDENING_STAMP)
+	$(call show,MPICC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)OMPI_CC='$(CC)' MPICH_CC='$(CC)' $(call mpicc,$*) $(ALL_CFLAGS) -shared $(HARDEN_LINK) $(LDFLAGS) -Wl,--exclude-libs,ALL -o $@ $(MESH_MPI) $(LIBRUNNER) $(LIBSHARED) -lgnutls -ljansson -lm $(keep)
 
 # A codec includes codec.h or codec_events.h and no other header of the project.
 CODEC_HEADERS := $(wildcard codecs/*.h)
@@ -384,15 +399,15 @@ demo: all ## train on the built-in digits with two agents, and print where the r
 	$(Q)BUILD=$(BUILD) submit/demo.sh
 
 C_FILES = $(shell find agent codecs conform docs examples nn page runner shared sim submit tests -name '*.[ch]')
-# mpi_peer.c needs MPI's header.
-C_SOURCES = $(filter-out tests/bench/mpi_peer.c,$(filter %.c,$(C_FILES)))
+# These need MPI's header.
+C_SOURCES = $(filter-out tests/bench/mpi_peer.c $(MESH_MPI),$(filter %.c,$(C_FILES)))
 tidy: ## run clang-tidy over all C files
 	$(Q)clang-tidy --quiet $(C_SOURCES) -- -std=c11 -D_GNU_SOURCE -I. -Icodecs -Ishared/trainer -DPSGD_VERSION='""' -DPSGD_PAGE='"$(BUILD)/page.html"'
 
 # A check without its tool prints "skipped: ..." and succeeds.
 static: warnings clang-check format-check check-layers check-names check-scripts check-reference ## check warnings of both compilers, source format, includes, names, scripts, docs/reference
 warnings: all tests $(BENCHES) $(REFERENCE)
-	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)/obj $(BUILD)/codecs $(BUILD)/docs $(BUILD)/examples $(BUILD)/tests
+	$(Q)tests/check-warnings $(call quoted,$(CC)) $(BUILD)/obj $(BUILD)/transports $(BUILD)/codecs $(BUILD)/docs $(BUILD)/examples $(BUILD)/tests
 
 # The programs and the fuzz targets are sanitized, so that the tests need no second build by clang. They are not optimized:
 # this halves the time, and clang's warnings do not depend on it. Tests are only checked for warnings.

@@ -37,6 +37,8 @@ python numpy                      | python3-numpy        | python3-numpy       |
 program shellcheck                | shellcheck           | ShellCheck          | ShellCheck          | shellcheck    | shellcheck
 program valgrind                  | valgrind             | valgrind            | valgrind            | valgrind      | valgrind
 ? program ld.lld                  | lld                  | lld                 | lld                 | lld           | lld
+? program mpirun.openmpi           | openmpi-bin libopenmpi-dev | openmpi-devel  | openmpi-devel       | openmpi       | openmpi-dev openmpi
+? program mpirun.mpich             | mpich libmpich-dev   | mpich-devel         | mpich-devel         |               |
 ? python onnx                     | python3-onnx         | python3-onnx        |                     |               |
 ? program gnuplot                 | gnuplot-nox          | gnuplot             | gnuplot             | gnuplot       | gnuplot
 ? program dpkg-shlibdeps          | dpkg-dev             |                     |                     |               |

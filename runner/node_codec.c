@@ -114,17 +114,21 @@ int node_copy_codec(struct node *n, struct err *e)
     return 0;
 }
 
-/* From here on the process opens files in its own folder only. */
+/* From here on the process opens files in its own folder only, if its transport allows that. */
 int node_enter_sandbox(struct node *n, struct err *e)
 {
+    const struct transport_traits *t = &transport_traits[n->set.transport];
+    char why[128];
     struct sandbox s;
 
-    if (sandbox_enter(&s, n->folder_fd, n->job.require_isolation, e) < 0)
+    snprintf(why, sizeof why, "%s, in the codec's process, needs threads, sockets and files", t->name);
+    if ((t->allows_isolation ? sandbox_enter(&s, n->folder_fd, n->job.require_isolation, e)
+                             : sandbox_forgo(&s, why, n->job.require_isolation, e)) < 0)
         return e->code;
     fprintf(stderr, "isolation: %s, %s a tree of directories of its own%s%s%s%s\n", isolation_name(s.level),
             s.has_own_tree ? "in" : "without", s.has_own_tree ? "" : ": ", s.has_own_tree ? "" : s.no_tree,
             s.lacks[0] ? "; " : "", s.lacks);
-    if (n->job.own_tree && !s.has_own_tree) {
+    if (n->job.own_tree && t->allows_isolation && !s.has_own_tree) {
         err_set(e, ERR_CODEC,
                 "this node has no tree of directories of its own, although its agent found at its start that "
                 "nodes can have one: %s",

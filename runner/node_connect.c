@@ -7,6 +7,8 @@
 #include <strings.h>
 
 #include "runner/collective/collective_plan.h"
+#include "runner/mesh/mpi/mesh_mpi.h"
+#include "runner/mesh/mpi_library.h"
 #include "runner/mesh/tcp/mesh_tcp.h"
 #include "runner/node.h"
 #include "runner/shm/shm_agreement.h"
@@ -190,7 +192,7 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
     int rc;
 
     if ((!collects && !exchange_has_messages(n->exchange)) || n->n_peers == 0 ||
-        n->set.local_path == LOCAL_PATH_OFF || !transport->shares_memory)
+        n->set.local_path == LOCAL_PATH_OFF || (!collects && !transport->shares_messages))
         return 0;
     /* Vectors of collectives have one length on all nodes; send pools do not. */
     if (shm_agreement_begin(&a, n->mesh,
@@ -332,14 +334,18 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
                                        .peers = wanted,
                                        .tls = tls_of[n->set.data_tls],
                                        .dialer = &n->dialer};
-    const struct mesh_spec spec = {.transport = &mesh_tcp,
-                                   .address = &address,
-                                   .node = n->job.node,
-                                   .limit = limit < SHM_AGREEMENT_BYTES ? SHM_AGREEMENT_BYTES : limit,
-                                   .deadline = clock_now() + connect_timeout(start->n_peers),
-                                   .drops_stalled = exchange_never_waits(n->exchange),
-                                   .interrupted = &node_interrupted};
-    int rc;
+    struct mesh_mpi_address ranks = {.job = n->job.job,
+                                     .attempt = (uint32_t)start->attempt,
+                                     .n_workers = n->set.node_count,
+                                     .n_servers = n->set.server_count};
+    struct mesh_spec spec = {.transport = &mesh_tcp,
+                             .address = &address,
+                             .node = n->job.node,
+                             .limit = limit < SHM_AGREEMENT_BYTES ? SHM_AGREEMENT_BYTES : limit,
+                             .deadline = clock_now() + connect_timeout(start->n_peers),
+                             .drops_stalled = exchange_never_waits(n->exchange),
+                             .interrupted = &node_interrupted};
+    int rc = 0;
 
     n->dialer = monitor_dialer(n->monitor);
     n->shm_source = monitor_source(n->monitor);
@@ -357,7 +363,13 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
             n->peers[n->n_peers++] = start->peers[i].node;
             wanted[address.n_peers++] = start->peers[i];
         }
-    rc = mesh_open(&n->mesh, &spec, e);
+    if (n->set.transport == TRANSPORT_MPI) {
+        ranks.peers = n->peers;
+        ranks.n_peers = n->n_peers;
+        spec.address = &ranks;
+        rc = mpi_library_load(&spec.transport, e);
+    }
+    rc = rc < 0 ? rc : mesh_open(&n->mesh, &spec, e);
     explicit_bzero(wanted, address.n_peers * sizeof *wanted);
     free(wanted);
     if (rc == ERR_CODEC)

@@ -163,7 +163,8 @@ static int spawn(struct task *t, struct err *e)
                                .data_fd = t->data_fd,
                                .max_memory = jobs_slot_memory(t->jobs),
                                .max_cpu_s = processor_time(&t->job.spec),
-                               .max_files = runner_files(t->job.spec.node_count + t->job.spec.server_count)};
+                               .max_files = runner_files(t->job.spec.node_count + t->job.spec.server_count),
+                               .is_of_launcher = t->jobs->is_of_launcher};
     struct event note;
     cpu_set_t processors;
 

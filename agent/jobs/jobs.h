@@ -113,6 +113,7 @@ struct jobs {
     uint64_t job_disk;   /* limit of the files of a run folder in bytes; 0: no limit */
     bool is_stopping;    /* no more jobs get a slot */
     bool is_draining;    /* takes no new jobs until it is resumed, also after a restart: job_action.h */
+    bool is_of_launcher; /* runners are processes of an MPI (runner_plan) */
     bool ends_runners;   /* a runner ends with this process: it is no agent but a rank of a job folder */
     bool is_subreaper;   /* a runner's orphans become children of the agent (PR_SET_CHILD_SUBREAPER) */
     /* Returns whether the agent has started this child for another purpose than a job. */

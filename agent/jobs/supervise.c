@@ -19,7 +19,7 @@
 #include "shared/base/process.h"
 #include "shared/records/artifacts.h"
 
-enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5 };
+enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5, LAUNCHER_FD = 6 };
 
 enum {
     FILES_OF_ITS_OWN = 256, /* records and data files, unauthenticated connections to its data socket,
@@ -46,6 +46,21 @@ static bool is_kept(const char *entry)
            (strncmp(entry, "OPENBLAS_", strlen("OPENBLAS_")) == 0 && !sets(entry, "OPENBLAS_NUM_THREADS"));
 }
 
+/* Of the environment that a launcher's MPI needs. */
+static bool is_replaced(const char *entry)
+{
+    return sets(entry, "OPENBLAS_NUM_THREADS") || sets(entry, "PMI_FD");
+}
+
+/* The descriptor by which the launcher talks to an MPI; -1: none. */
+static int launcher_fd(const struct runner_plan *plan)
+{
+    const char *text = plan->is_of_launcher ? getenv("PMI_FD") : NULL;
+    int fd = text ? atoi(text) : -1;
+
+    return fd > STDERR_FILENO && fcntl(fd, F_GETFD) >= 0 ? fd : -1;
+}
+
 static bool is_set(char *const env[], const char *name)
 {
     while (*env && !sets(*env, name))
@@ -58,8 +73,9 @@ static bool is_set(char *const env[], const char *name)
  * sandbox must come before the others, whose number is a setting of the job. Unless the agent's
  * environment sets otherwise, it copies memory without `rep movsb`, which on AMD's Zen 3 and 4 takes
  * fourteen times as long if the target begins a few bytes after the source, modulo 4,096 (docs/engine.md). */
-static char **runner_environment(void)
+static char **runner_environment(const struct runner_plan *plan, int launcher)
 {
+    static char pmi[sizeof "PMI_FD=" + 12];
     static char one_thread[] = "OPENBLAS_NUM_THREADS=1", here[] = "TMPDIR=.",
                 plain_copies[] = "GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=2147483647";
     size_t n = 0, n_out = 0;
@@ -67,16 +83,20 @@ static char **runner_environment(void)
 
     while (environ[n])
         n++;
-    out = calloc(n + 4, sizeof *out);
+    out = calloc(n + 5, sizeof *out);
     if (!out)
         return NULL;
     for (size_t i = 0; i < n; i++)
-        if (is_kept(environ[i]))
+        if (plan->is_of_launcher ? !is_replaced(environ[i]) : is_kept(environ[i]))
             out[n_out++] = environ[i];
     out[n_out++] = one_thread;
     if (!is_set(out, "GLIBC_TUNABLES"))
         out[n_out++] = plain_copies;
-    out[n_out++] = here;
+    if (!plan->is_of_launcher)
+        out[n_out++] = here;
+    snprintf(pmi, sizeof pmi, "PMI_FD=%d", LAUNCHER_FD);
+    if (launcher >= 0)
+        out[n_out++] = pmi;
     return out;
 }
 
@@ -145,13 +165,13 @@ static bool take_limits(const struct runner_plan *plan)
            limit_memory(plan->max_memory) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 }
 
-/* Closes all other descriptors of the agent; exec closes the gate. */
-static bool move_descriptors(int control, int data, int gate)
+/* Closes all other descriptors of the agent; exec closes the gate. `launcher` may be -1. */
+static bool move_descriptors(int control, int data, int gate, int launcher)
 {
     if (!move_fd(control, CONTROL_FD) || !move_fd(data, DATA_FD) || !move_fd(gate, GATE_FD) ||
-        fcntl(GATE_FD, F_SETFD, FD_CLOEXEC) < 0)
+        fcntl(GATE_FD, F_SETFD, FD_CLOEXEC) < 0 || (launcher >= 0 && !move_fd(launcher, LAUNCHER_FD)))
         return false;
-    compat_close_from(GATE_FD + 1, false);
+    compat_close_from(launcher >= 0 ? LAUNCHER_FD + 1 : GATE_FD + 1, false);
     return true;
 }
 
@@ -165,17 +185,18 @@ static void await_go(void)
 }
 
 /* In the child, between fork and exec: ends only by exec or _exit. */
-static void become_runner(const struct runner_plan *plan, int control, int gate, char **env)
+static void become_runner(const struct runner_plan *plan, int control, int gate, int launcher, char **env)
 {
     int safe_control = fcntl(control, F_DUPFD, 10), safe_gate = fcntl(gate, F_DUPFD, 10);
     int safe_data = fcntl(plan->data_fd, F_DUPFD, 10);
+    int safe_launcher = launcher < 0 ? -1 : fcntl(launcher, F_DUPFD, 10);
     char *argv[] = {(char *)(uintptr_t) "job_runner", NULL};
     int why;
 
     forget_signals();
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* its monitor finds all that it has started */
     if (setsid() >= 0 && open_standard_files(plan->run_dir) &&
-        move_descriptors(safe_control, safe_data, safe_gate)) {
+        move_descriptors(safe_control, safe_data, safe_gate, safe_launcher)) {
         safe_gate = GATE_FD;
         /* Set after the other descriptors are closed: some of their numbers could be beyond the limit. */
         if (take_limits(plan)) {
@@ -234,7 +255,8 @@ static int identify(struct runner *r, struct err *e)
 
 int runner_fork(struct runner *r, const struct runner_plan *plan, struct err *e)
 {
-    char **env = runner_environment();
+    int launcher = launcher_fd(plan);
+    char **env = runner_environment(plan, launcher);
     struct channels l;
     pid_t pid;
 
@@ -246,7 +268,7 @@ int runner_fork(struct runner *r, const struct runner_plan *plan, struct err *e)
     }
     pid = fork();
     if (pid == 0)
-        become_runner(plan, l.control[0], l.gate[1], env);
+        become_runner(plan, l.control[0], l.gate[1], launcher, env);
     if (pid < 0)
         err_call(e, ERR_IO, CALL_FORK, "fork");
     free(env);

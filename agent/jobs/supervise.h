@@ -31,6 +31,8 @@ struct runner_plan {
     uint64_t max_memory;         /* limit of its private memory in bytes; 0: no limit */
     uint64_t max_cpu_s;          /* processor time of all its threads; 0: no limit */
     uint64_t max_files;          /* descriptors, not more than the agent's own hard limit */
+    bool is_of_launcher;         /* it has all of the agent's environment, and the descriptor PMI_FD, by which
+                                  * an MPI talks to its launcher */
 };
 
 /* Returns the descriptor limit of a runner in a job of `n_nodes` nodes: for each other node a connection,

@@ -1,6 +1,6 @@
 /* mesh -- the data plane: message transport between one node and the other nodes of its job.
- * Implementations: mesh_tcp (between processes and machines), mesh_sim (the simulator), mesh_mem
- * (tests/lib: nodes in one process).
+ * Implementations: mesh_tcp (between processes and machines), mesh_mpi (between processes of MPI, in an
+ * object of its own), mesh_sim (the simulator), mesh_mem (tests/lib: nodes in one process).
  *
  * Every implementation guarantees:
  *   - Delivery: messages from one sender to one receiver arrive complete, exactly once and in the order
@@ -8,8 +8,9 @@
  *   - mesh_send never blocks. It returns ERR_REFUSED when MESH_QUEUE_MAX messages are queued for that peer.
  *   - Only mesh_poll and mesh_close wait, and only until their deadlines.
  *   - A broken connection is reestablished without an event. A peer that cannot be reached again is
- *     reported once, as MESH_LOST with the reason; a peer that closes its mesh is reported once, as
- *     MESH_LEFT. No message from that peer follows, and messages to it are dropped.
+ *     reported once, as MESH_LOST with the reason (without transport_traits.reports_loss only one that has
+ *     sent an invalid message); a peer that closes its mesh is reported once, as MESH_LEFT. No message from
+ *     that peer follows, and messages to it are dropped.
  *   - Lengths, indices and addresses from a peer are checked against this node's own configuration before
  *     use.
  *
@@ -26,6 +27,7 @@
 #include "runner/mesh/frame.h"
 #include "shared/base/err.h"
 #include "shared/base/flag.h"
+#include "shared/job/transport_kinds.h"
 
 enum {
     MESH_QUEUE_MAX = 256,
@@ -109,14 +111,14 @@ struct mesh_spec {
     const atomic_bool *interrupted;
 };
 
-/* The transports between processes. tests/suite/test_mesh.c runs each of them, and passes a struct
- * mesh_tcp_address; a transport with other addresses needs a function in tests/lib/mesh_nodes.c that makes
- * them. Jobs use the transport that node_connect.c names. */
+/* The transports between processes that are linked. tests/suite/test_mesh.c runs each of them, and passes a
+ * struct mesh_tcp_address; a transport with other addresses needs a function in tests/lib/mesh_nodes.c that
+ * makes them. node_connect.c chooses that of a job. */
 #define MESH_TRANSPORTS(TRANSPORT) TRANSPORT(mesh_tcp)
 
 struct mesh_transport {
-    const char *name;
-    bool shares_memory; /* nodes of one machine may pass messages in memory (mesh_tcp_attach and the like) */
+    const struct transport_traits *traits;
+    bool shares_messages; /* nodes of one machine may pass them in memory (mesh_tcp_attach and the like) */
     int (*open)(struct mesh **out, const struct mesh_spec *spec, struct err *e);
 };
 
@@ -226,7 +228,7 @@ static inline int mesh_descriptor(const struct mesh *m)
 
 /* Sends the queued messages and a BYE frame, waits until every peer has acknowledged it, and frees the
  * mesh. Messages unsent at the deadline are lost; so may be earlier ones that a peer has not received yet.
- * Views must stay valid until it returns; sinks of chunks need not. */
+ * Views, and sinks of chunks that have begun to arrive, must stay valid until it returns. */
 static inline void mesh_close(struct mesh *m, double deadline)
 {
     m->ops->close(m, deadline);

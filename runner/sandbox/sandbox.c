@@ -192,6 +192,22 @@ static int enter_layers(struct sandbox *s, int folder_fd, struct err *e)
     return 0;
 }
 
+static int check_level(const struct sandbox *s, enum isolation required, struct err *e)
+{
+    if (s->level >= required)
+        return 0;
+    return err_set(e, ERR_CODEC, "the codec would be isolated at level %s here, and %s is required: %s",
+                   isolation_name(s->level), isolation_name(required), s->lacks);
+}
+
+int sandbox_forgo(struct sandbox *out, const char *why, enum isolation required, struct err *e)
+{
+    *out = (struct sandbox){.level = ISOLATION_NONE};
+    snprintf(out->lacks, sizeof out->lacks, "%s", why);
+    snprintf(out->no_tree, sizeof out->no_tree, "%s", why);
+    return keep_limits() ? check_level(out, required, e) : err_errno(e, ERR_IO, "setrlimit");
+}
+
 int sandbox_enter(struct sandbox *out, int folder_fd, enum isolation required, struct err *e)
 {
     struct sandbox s = {0};
@@ -204,10 +220,8 @@ int sandbox_enter(struct sandbox *out, int folder_fd, enum isolation required, s
         return err_at(e, "the sandbox");
     s.level = level_of(&s);
     *out = s;
-    if (s.level >= required)
+    if (check_level(&s, required, e) == 0)
         return 0;
-    err_set(e, ERR_CODEC, "the codec would be isolated at level %s here, and %s is required: %s",
-            isolation_name(s.level), isolation_name(required), s.lacks);
     return err_hint(e, "agent --require-isolation %s allows it.", isolation_name(s.level));
 }
 

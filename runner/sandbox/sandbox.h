@@ -43,6 +43,10 @@ struct sandbox {
  * `required`; the layers that the kernel has are entered nevertheless. ERR_INTERNAL: the process has other
  * threads. */
 int sandbox_enter(struct sandbox *out, int folder_fd, enum isolation required, struct err *e);
+/* In place of sandbox_enter, for a process that needs what the sandbox takes away: only its limits of memory,
+ * descriptors, file size and processor time become final, and the level is none. `why`: a part of a sentence,
+ * as in `lacks`. ERR_CODEC: a higher level is required. */
+int sandbox_forgo(struct sandbox *out, const char *why, enum isolation required, struct err *e);
 
 /* {"level":"files","landlock_abi":7,"seccomp":true,"own_user":false,"own_tree":true,"lacks":"..."}, which
  * `job_runner --isolation` prints for its agent: sandbox_enter in a process that then ends. NULL: no

@@ -11,14 +11,15 @@
  * no other launcher's are set. Kubernetes sets its index in each container, in which a launcher may run. */
 static const struct launcher {
     const char *name, *rank, *size; /* size NULL: it says none */
-    int class;                      /* launchers of one class must agree; a lower class counts before */
+    bool is_mpi;
+    int class; /* launchers of one class must agree; a lower class counts before */
 } launchers[] = {
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", 0},
-    {"PMI", "PMI_RANK", "PMI_SIZE", 0},
-    {"PMIx", "PMIX_RANK", NULL, 0},
-    {"torchrun", "RANK", "WORLD_SIZE", 0},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", 1},
-    {"Kubernetes", "JOB_COMPLETION_INDEX", NULL, 2},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", true, 0},
+    {"PMI", "PMI_RANK", "PMI_SIZE", true, 0},
+    {"PMIx", "PMIX_RANK", NULL, true, 0},
+    {"torchrun", "RANK", "WORLD_SIZE", false, 0},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", false, 1},
+    {"Kubernetes", "JOB_COMPLETION_INDEX", NULL, false, 2},
 };
 enum { N_LAUNCHERS = sizeof launchers / sizeof *launchers };
 
@@ -151,4 +152,16 @@ void launch_identity(char *out, size_t size, const char *(*get)(const char *name
     out[0] = '\0';
     if (job && step)
         snprintf(out, size, "%s.%s.%s", job, step, restarts ? restarts : "0");
+}
+
+int launch_rank_check_mpi(const struct launch_rank *r, struct err *e)
+{
+    for (int i = 0; i < N_LAUNCHERS; i++)
+        if (launchers[i].is_mpi && strcmp(r->origin, launchers[i].rank) == 0)
+            return 0;
+    err_set(e, ERR_CONFIG,
+            "the job was packed with --transport mpi, and no launcher of MPI has started this process: its "
+            "number is that of %s",
+            r->origin);
+    return err_hint(e, "Start it with mpirun, or with srun --mpi=pmi2 or --mpi=pmix.");
 }

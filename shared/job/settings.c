@@ -68,6 +68,7 @@ static const struct json_field fields[] = {
     F(on_node_loss, JSON_FIELD_CHOICE, .choices = ON_NODE_LOSS_CHOICES, .may_change = true),
     F(min_nodes, JSON_FIELD_INT, .min = 1, .max = SIMULATED_NODES_MAX, .may_change = true),
     F(local_path, JSON_FIELD_CHOICE, .choices = LOCAL_PATH_CHOICES),
+    F(transport, JSON_FIELD_CHOICE, .choices = TRANSPORT_CHOICES, .may_change = true),
     F(data_tls, JSON_FIELD_CHOICE, .choices = DATA_TLS_CHOICES, .may_change = true),
     F(time_limit_s, JSON_FIELD_DOUBLE, .min = 1, .max = TIME_LIMIT_MAX_S, .may_change = true),
     F(trace, JSON_FIELD_BOOL, .required = false, .may_change = true),
@@ -160,6 +161,23 @@ int settings_blocks(struct blocks *b, const struct settings *s, struct err *e)
     return blocks_init_ratio(b, s->block_ratio, s->node_count, e) < 0 ? err_at(e, "/block_ratio") : 0;
 }
 
+/* Refuses what the job's transport cannot do. */
+static int check_transport(const struct settings *s, struct err *e)
+{
+    const struct transport_traits *t = &transport_traits[s->transport];
+
+    if (!t->reports_loss && s->on_node_loss == NODE_LOSS_CONTINUES)
+        err_set(e, ERR_CONFIG,
+                "/on_node_loss: over %s a job cannot continue without a lost node: its loss is not reported "
+                "to the others, but ends them",
+                t->name);
+    else if (!t->is_encrypted && s->data_tls == DATA_TLS_ON)
+        err_set(e, ERR_CONFIG, "/data_tls: %s does not encrypt what nodes send each other", t->name);
+    else
+        return 0;
+    return err_hint(e, "Leave --transport %s or that option out.", t->name);
+}
+
 int settings_check(const struct settings *s, struct err *e)
 {
     struct schedule schedule;
@@ -173,6 +191,8 @@ int settings_check(const struct settings *s, struct err *e)
     if (settings_blocks(&b, s, e) < 0)
         return e->code;
     blocks_clear(&b);
+    if (check_transport(s, e) < 0)
+        return e->code;
     if (s->min_nodes > s->node_count)
         return err_set(e, ERR_CONFIG, "/min_nodes: %d is more than the %d workers", s->min_nodes,
                        s->node_count);

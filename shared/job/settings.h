@@ -15,6 +15,7 @@
 #include "shared/job/combine_path_kinds.h"
 #include "shared/job/optimizer_kind.h"
 #include "shared/job/placement.h"
+#include "shared/job/transport_kinds.h"
 
 enum {
     NODES_MAX = 4096, /* workers, and servers: the list of them, sent to start a node, must fit 1 MiB */
@@ -98,8 +99,9 @@ struct settings {
     bool shares_evaluations; /* all nodes get the mean of the workers' evaluations, for their codecs */
     int eval_every;          /* steps between evaluations within an epoch; 0: at its end only */
     double round_timeout_s;  /* longest wait for one contribution of a round before the job fails */
-    enum data_tls data_tls;  /* encryption of links between nodes; auto: of those that leave a machine */
-    double time_limit_s;     /* longest duration of the job */
+    enum transport_kind transport; /* of messages between nodes */
+    enum data_tls data_tls; /* encryption of links between nodes; auto: of those that leave a machine */
+    double time_limit_s;    /* longest duration of the job */
     enum on_node_loss on_node_loss; /* abort: a lost worker ends the job; continue: the others go on */
     enum use_local_path local_path; /* auto: nodes of one machine use shared memory; off: never */
     int min_nodes;                  /* with continue: the job ends with fewer workers */

@@ -142,7 +142,9 @@ static struct args_option table[] = {
      "seconds that a node waits for a contribution to a round or for a message; a call of the codec, or an "
      "executor between two calls of its host, may take three quarters of that"},
     {"local-path", "", SETTING(local_path), FOR_SUBMIT | FOR_RUN | FOR_PACK, JOB, NULL,
-     "shared memory between nodes of one machine; off: TCP"},
+     "shared memory between nodes of one machine; off: the transport"},
+    {"transport", "", SETTING(transport), FOR_PACK, JOB, NULL,
+     "how the nodes exchange messages: by TCP, or by the MPI whose mpirun or srun starts them"},
     {"data-tls", "", SETTING(data_tls), FOR_SUBMIT | FOR_RUN | FOR_PACK, JOB, NULL,
      "encryption between nodes; auto: only between machines"},
     {"on-node-loss", "", SETTING(on_node_loss), FOR_JOB, JOB, NULL,

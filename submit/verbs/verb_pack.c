@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shared/base/file.h"
+#include "shared/plugin/isolation.h"
 #include "submit/options/hosts.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/stdout.h"
@@ -44,10 +45,25 @@ static void show_job(const struct submission *s, const char *exe_dir)
     if (set->server_count > 0)
         printf(" and %d server%s", set->server_count, set->server_count == 1 ? "" : "s");
     printf(", %s.\n", text_bytes(amount, packed_bytes(s)));
+    if (!transport_traits[set->transport].allows_isolation)
+        printf("With --transport %s nothing confines the codec, and what the nodes send is not encrypted.\n",
+               transport_traits[set->transport].name);
     printf("next, one of:\n");
     printf("  mpirun -n %zu %s/job_runner --job %s\n", s->n_nodes, exe_dir, s->job_folder);
     printf("  srun -n %zu %s/job_runner --job %s\n", s->n_nodes, exe_dir, s->job_folder);
     printf("then:\n  job_submit collect %s\n", s->job_folder);
+}
+
+static int check_isolation(const struct submission *s, struct err *e)
+{
+    const struct transport_traits *t = &transport_traits[s->settings.transport];
+
+    if (t->allows_isolation || s->opt->require_isolation <= ISOLATION_NONE)
+        return 0;
+    return err_set(e, ERR_CONFIG,
+                   "--require-isolation %s: with --transport %s nothing confines the codec, as %s needs "
+                   "threads, sockets and files in its process",
+                   isolation_name((enum isolation)s->opt->require_isolation), t->name, t->name);
 }
 
 static int read_job(struct submission *s, struct err *e)
@@ -67,7 +83,7 @@ static int read_job(struct submission *s, struct err *e)
     snprintf(s->csv_style, sizeof s->csv_style, "tidy");
     if (hosts_stand_in(&s->workers, s->settings.node_count, o->servers, e) < 0 || stage_read_job(s, e) < 0)
         return e->code;
-    return stage_check_job(s, e);
+    return check_isolation(s, e) < 0 ? e->code : stage_check_job(s, e);
 }
 
 int verb_pack_job(struct submission *s, struct err *e)

@@ -227,10 +227,63 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
     [ "$(digests job/results)" = "$(digests on-agents)" ]
 }
 
+# by_mpi MPI N COMMAND...: N processes of an MPI, openmpi or mpich.
+by_mpi() {
+    local openmpi=(mpirun.openmpi --allow-run-as-root --oversubscribe) mpich=(mpirun.mpich)
+    local -n launcher=$1
+    limited "${launcher[@]}" -n "$2" "${@:3}"
+}
+
+# has_mpi MPI: whether its mpirun is there, and psgd was built with it.
+has_mpi() { command -v "mpirun.$1" >/dev/null && [ -e "$BUILD/transports/$1.so" ]; }
+
+@test "over MPI a job ends with the weights of the same job over TCP, by collectives, with servers and in a ring of messages" {
+    local mpi has=0 job settings
+    for job in 'allreduce 2 0' 'allreduce 2 0 --local-path off' 'ps 2 1' 'fedavg:every=20 2 0 --path gather'; do
+        read -r -a settings <<<"$job"
+        settings=(-n "${settings[1]}" --servers "${settings[2]}" --codec "${settings[0]}" --dataset "$FEW" --epochs 1 --seed 3 "${settings[@]:3}")
+        rm -rf tcp && "$SUBMIT" pack -q -o tcp "${settings[@]}"
+        ranks tcp $((settings[1] + settings[3]))
+        "$SUBMIT" collect -q tcp
+        for mpi in openmpi mpich; do
+            has_mpi $mpi || continue
+            has=1
+            rm -rf over && "$SUBMIT" pack -q -o over "${settings[@]}" --transport mpi | grep -q 'nothing confines the codec'
+            by_mpi $mpi $((settings[1] + settings[3])) "$BUILD/job_runner" --job over >$mpi.log 2>&1 || { cat $mpi.log; false; }
+            "$SUBMIT" collect -q over
+            [ "$(digests over/results)" = "$(digests tcp/results)" ]
+            [ "$(jq -r '.nodes[0].isolation' over/results/run.json)" = none ]
+        done
+    done
+    [ $has = 1 ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
+}
+
+@test "what MPI cannot do is refused, when a job is packed or started" {
+    run "$SUBMIT" pack -o job -n 2 --codec fedavg --transport mpi --on-node-loss continue
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"over mpi a job cannot continue without a lost node"* ]]
+    run "$SUBMIT" pack -o job -n 2 --codec fedavg --transport mpi --data-tls on
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"mpi does not encrypt"* ]]
+    run "$SUBMIT" pack -o job -n 2 --codec fedavg --transport mpi --require-isolation process
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"with --transport mpi nothing confines the codec"* ]]
+    [ ! -e job ]
+    "$SUBMIT" pack -q -o job -n 2 --codec fedavg --model softmax --transport mpi
+    run limited "$BUILD/job_runner" --job job --rank 0
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"no launcher of MPI has started this process: its number is that of --rank"* ]]
+}
+
 @test "docs/clusters.md: on one machine" { follow laptop; }
 
 @test "docs/clusters.md: with mpirun" {
     command -v mpirun >/dev/null || skip "mpirun is not installed"
     # As root, and with more processes than processors, Open MPI starts nothing unless it is told to.
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 follow mpirun
+}
+
+@test "docs/clusters.md: MPI as the transport" {
+    has_mpi openmpi || has_mpi mpich || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 follow 'mpirun transport'
 }

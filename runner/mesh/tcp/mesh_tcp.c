@@ -379,7 +379,8 @@ static int tcp_open(struct mesh **out, const struct mesh_spec *spec, struct err 
     return 0;
 }
 
-const struct mesh_transport mesh_tcp = {"tcp", true, tcp_open};
+const struct mesh_transport mesh_tcp = {
+    .traits = &transport_traits[TRANSPORT_TCP], .shares_messages = true, .open = tcp_open};
 
 void mesh_tcp_attach(struct mesh *m, int node, struct sealed theirs)
 {

@@ -176,6 +176,19 @@ TEST(a_job_of_slurm_has_a_name_that_its_second_srun_and_no_daemon_of_mpirun_chan
     }
 }
 
+TEST(the_processes_of_other_launchers_cannot_talk_by_mpi)
+{
+    struct launch_rank r = {.rank = 1, .size = 2, .origin = "PMI_RANK"};
+    struct err e;
+
+    assert_int_equal(launch_rank_check_mpi(&r, &e), 0);
+    r.origin = "RANK";
+    assert_int_equal(launch_rank_check_mpi(&r, &e), ERR_CONFIG);
+    assert_error_has("no launcher of MPI has started this process: its number is that of RANK");
+    r.origin = "--rank";
+    assert_int_equal(launch_rank_check_mpi(&r, &e), ERR_CONFIG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +201,7 @@ int main(void)
         cmocka_unit_test(a_job_of_one_node_needs_no_number),
         cmocka_unit_test(a_job_has_a_process_for_each_node),
         cmocka_unit_test(a_job_of_slurm_has_a_name_that_its_second_srun_and_no_daemon_of_mpirun_changes),
+        cmocka_unit_test(the_processes_of_other_launchers_cannot_talk_by_mpi),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,36 @@
+/* mesh_mpi -- nodes as processes of MPI, where a launcher has started them as such. It is compiled once for
+ * each MPI of the machine (mpicc_probe.sh), into a shared object that only a job with --transport mpi loads
+ * (runner/mesh/mpi_library.h).
+ *
+ * Node k is the process with rank mesh_slot(n_workers, k) of MPI_COMM_WORLD; its messages go through a
+ * communicator of its own. A message is a head, the frame of docs/protocol.md, with a payload of at most
+ * INLINE_MAX bytes, and a body, a longer payload, in pieces of at most PIECE_MAX bytes, as MPI counts bytes
+ * by an int. Heads are sent in synchronous mode (MPI_Issend), and at most WINDOW messages of a peer are under
+ * way, so that no sender fills a receiver's memory. All calls but those of opening return at once: MPI makes
+ * progress in mesh_poll, and in mesh_send.
+ *
+ * MPI does not report the loss of a process; its launcher ends the others. It is not encrypted.
+ *
+ * mesh_open: ERR_CONFIG: MPI has another number of processes, or another rank for this node. ERR_PROTOCOL,
+ * ERR_TIMEOUT name the peer.
+ *
+ * mesh_close waits until every peer has received the BYE frame, and ends all processes by MPI_Abort if one
+ * has not by the deadline. Then it waits, beyond the deadline, until all nodes close their meshes, as no
+ * process of MPI can end before the others. MPI itself is ended when the process exits, unless a caller
+ * has started it before the first mesh_open. */
+#ifndef PSGD_MESH_MPI_H
+#define PSGD_MESH_MPI_H
+
+#include "runner/mesh/mesh.h"
+
+struct mesh_mpi_address {
+    const char *job;
+    uint32_t attempt;
+    int n_workers, n_servers;
+    const int *peers; /* (n_peers): the nodes to which this one connects, and they to it; not copied */
+    size_t n_peers;
+};
+
+extern const struct mesh_transport mesh_mpi;
+
+#endif

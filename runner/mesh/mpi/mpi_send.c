@@ -1,0 +1,96 @@
+/* mpi_send -- the messages that leave for one peer: they wait in a ring, and at most WINDOW are with MPI. */
+#include <string.h>
+
+#include "runner/mesh/mpi/mesh_mpi_private.h"
+
+static size_t index_of(const struct mpi *t, const struct mpi_peer *p)
+{
+    return (size_t)(p - t->peers);
+}
+
+/* Gives MPI the next piece of a body. Bodies are received in the order of their heads, so that a later
+ * message must not precede the rest of this one. */
+static void give_piece(struct mpi *t, struct mpi_peer *p, int k)
+{
+    struct mpi_parcel *a = &p->parcels[k];
+    size_t n = a->message.len - a->given;
+
+    n = n < PIECE_MAX ? n : PIECE_MAX;
+    MPI_Isend((const char *)a->message.bytes + a->given, (int)n, MPI_BYTE, p->rank, TAG_BODY, t->comm,
+              mpi_request(t, p, REQUEST_BODIES + k));
+    a->given += n;
+    p->incomplete = a->given < a->message.len ? k : -1;
+}
+
+static void give_message(struct mpi *t, struct mpi_peer *p, int k)
+{
+    struct mpi_parcel *a = &p->parcels[k];
+    struct mpi_message *v = &a->message;
+    bool is_inline;
+    struct frame f;
+
+    *v = p->waiting[p->first];
+    p->first = (p->first + 1) % (MESH_QUEUE_MAX + 1);
+    p->n_waiting--;
+    is_inline = v->len <= INLINE_MAX;
+    f = (struct frame){.kind = v->head.kind,
+                       .job = t->job,
+                       .attempt = t->attempt,
+                       .from = t->spec.node,
+                       .to = p->node,
+                       .channel = v->head.channel,
+                       .index = v->head.index,
+                       .round = v->head.round,
+                       .len = v->len,
+                       .seq = ++p->n_sent};
+    frame_pack(a->head, &f);
+    if (is_inline && v->len > 0)
+        memcpy(a->head + FRAME_BYTES, v->bytes, v->len);
+    a->is_used = true;
+    a->given = is_inline ? v->len : 0;
+    MPI_Issend(a->head, FRAME_BYTES + (is_inline ? (int)v->len : 0), MPI_BYTE, p->rank, TAG_HEAD, t->comm,
+               mpi_request(t, p, REQUEST_HEADS + k));
+    if (!is_inline)
+        give_piece(t, p, k);
+}
+
+void mpi_send_waiting(struct mpi *t, struct mpi_peer *p)
+{
+    for (int k = 0; k < WINDOW && p->n_waiting > 0 && p->incomplete < 0; k++)
+        if (!p->parcels[k].is_used)
+            give_message(t, p, k);
+}
+
+void mpi_send_add(struct mpi *t, struct mpi_peer *p, const struct mpi_message *message)
+{
+    p->waiting[(p->first + p->n_waiting++) % (MESH_QUEUE_MAX + 1)] = *message;
+    if (message->buf)
+        message->buf->refs++;
+    t->n_unsent[index_of(t, p)]++;
+    mpi_send_waiting(t, p);
+}
+
+void mpi_send_done(struct mpi *t, struct mpi_peer *p, int request)
+{
+    int k = (request - REQUEST_HEADS) % WINDOW;
+    struct mpi_parcel *a = &p->parcels[k];
+
+    if (request >= REQUEST_BODIES && a->given < a->message.len)
+        give_piece(t, p, k);
+    /* Head and body may be complete together. */
+    if (a->is_used && *mpi_request(t, p, REQUEST_HEADS + k) == MPI_REQUEST_NULL &&
+        *mpi_request(t, p, REQUEST_BODIES + k) == MPI_REQUEST_NULL) {
+        mesh_buf_put(a->message.buf);
+        a->is_used = false;
+        t->n_unsent[index_of(t, p)]--;
+    }
+}
+
+void mpi_send_forget(struct mpi *t, struct mpi_peer *p)
+{
+    for (; p->n_waiting > 0; p->n_waiting--) {
+        mesh_buf_put(p->waiting[p->first].buf);
+        p->first = (p->first + 1) % (MESH_QUEUE_MAX + 1);
+        t->n_unsent[index_of(t, p)]--;
+    }
+}
