@@ -260,6 +260,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", e.text);
         return 1;
     }
+    if (n.job.program_runs) /* the monitor has it, and passes it on when it is wanted */
+        close(ORDERS_PROGRAM_FD);
     fprintf(stderr, "job %s, attempt %d, node %d (%s), pid %ld\n", n.job.job, n.job.attempt, n.job.node,
             n.job.role, (long)getpid());
     status = run_node(&n, &orders, warning);

@@ -4,6 +4,7 @@
  * standard input, and a folder cannot be written to standard output. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "shared/base/file.h"
 #include "submit/files/temp.h"
 #include "submit/options/options_table.h"
+#include "submit/options/options_words.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
@@ -239,6 +241,17 @@ static int end_program(int status, const struct verb *v)
     return exit_status_of(rc);
 }
 
+/* Of a process of a launcher also those of PSGD_OPTIONS. The words live as long as the process. */
+static int parse_options(struct options *o, const struct verb *v, int argc, char **argv, struct err *e)
+{
+    const char *more = v->run == verb_run_ranks ? getenv(OPTIONS_VARIABLE) : NULL;
+    char *words;
+
+    if (more && options_add_words(&argv, &words, &argc, argv, more, e) < 0)
+        return e->code;
+    return options_parse(o, v->options, argc, argv, e);
+}
+
 int main(int argc, char **argv)
 {
     static struct options o;
@@ -254,7 +267,7 @@ int main(int argc, char **argv)
         return end_program(0, NULL);
     }
     v = choose_verb(&is_named, &argc, &argv, &e);
-    rc = v ? options_parse(&o, v->options, argc, argv, &e) : e.code;
+    rc = v ? parse_options(&o, v, argc, argv, &e) : e.code;
     if (rc == 0) {
         console_init(o.quiet ? -1 : o.verbose > 0, o.no_color);
         rc = run_verb(v, is_named, &o, &e);

@@ -13,6 +13,7 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@
 #include "agent/jobs/peers.h"
 #include "shared/base/address.h"
 #include "shared/base/clock.h"
+#include "shared/base/compat.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/private.h"
@@ -77,6 +79,31 @@ static int watch_signals(struct node_process *f, struct err *e)
     return loop_watch(&f->loop, &f->stop_watch, EPOLLIN, e);
 }
 
+static void on_program_ended(void *arg, uint32_t events)
+{
+    struct node_process *f = arg;
+
+    (void)events;
+    f->has_program_ended = true;
+    loop_unwatch(&f->loop, &f->program_watch);
+}
+
+/* The process that has made the socket of --program-fd. The node's runner notices its end itself. */
+static int watch_program(struct node_process *f, struct err *e)
+{
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+
+    f->program_watch = (struct watch){.fd = -1, .ready = on_program_ended, .arg = f};
+    if (f->opt.program_fd == 0)
+        return 0;
+    if (getsockopt(f->opt.program_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return err_errno(e, ERR_USAGE, "--program-fd %d", f->opt.program_fd);
+    f->program_watch.fd = compat_pidfd_open(peer.pid);
+    return f->program_watch.fd < 0 ? err_errno(e, ERR_IO, "process %ld, of --program-fd", (long)peer.pid)
+                                   : loop_watch(&f->loop, &f->program_watch, EPOLLIN, e);
+}
+
 /* Ends the node if a signal, process 0 or job_submit wants that. */
 static void follow_stops(struct node_process *f)
 {
@@ -115,6 +142,8 @@ static int check_waiting(struct node_process *f, struct err *e)
 
     if (f->signal)
         return err_set(e, ERR_CANCELLED, "%s before the start", strsignal(f->signal));
+    if (f->has_program_ended && !f->task)
+        return err_set(e, ERR_TRAINER, "its program has ended before the job has started");
     if (clock_now() - f->looked_at < LOOK_S)
         return 0;
     f->looked_at = clock_now();
@@ -249,8 +278,9 @@ static int open_node(struct node_process *f, struct err *e)
                                               .n_changes = &f->jobs.n_changes},
                             .dir_fd = -1,
                             .is_of_launcher = f->set.transport == TRANSPORT_MPI,
+                            .program_fd = f->opt.program_fd,
                             .ends_runners = true};
-    if (jobs_open(&f->jobs, e) < 0 || watch_signals(f, e) < 0)
+    if (jobs_open(&f->jobs, e) < 0 || watch_signals(f, e) < 0 || watch_program(f, e) < 0)
         return e->code;
     snprintf(f->jobs.runner_exe, sizeof f->jobs.runner_exe, "%s/job_runner", exe_dir);
     snprintf(f->jobs.codecs.builtin_dir, sizeof f->jobs.codecs.builtin_dir, "%s/codecs", exe_dir);
@@ -266,6 +296,8 @@ static void close_node(struct node_process *f)
         jobs_close(&f->jobs);
     if (f->stop_watch.fd > 0)
         close(f->stop_watch.fd);
+    if (f->program_watch.fd > 0)
+        close(f->program_watch.fd);
     if (f->loop.epoll_fd > 0)
         loop_close(&f->loop);
     if (f->lock_fd >= 0)

@@ -28,9 +28,10 @@ struct node_process {
     char name[JOB_FOLDER_NODE_NAME], address[80], machine[MEETING_NAME];
     int rank, n_nodes, lock_fd;
     uint8_t secret[SHA256_BYTES]; /* of the folder, until the start */
-    struct watch stop_watch;
+    struct watch stop_watch, program_watch;
     sigset_t stop_set;
-    int signal; /* that was received; 0: none */
+    int signal;             /* that was received; 0: none */
+    bool has_program_ended; /* of --program-fd */
 
     double written_at, looked_at, led_at; /* clock_now() */
     uint64_t written_change;

@@ -14,6 +14,9 @@ struct rank_options {
     int rank, size; /* -1: by the launcher's variables */
     char host[256]; /* at which the other nodes reach this one; "": its name, or its address */
     double timeout_s;
+    /* The socket of the training program that has started this process (shared/trainer/trainer_wire.h); 0:
+     * none, the node starts its program. */
+    int program_fd;
     char trainer_python[PATH_MAX];
     int job_memory_gib; /* -1: a fraction of the machine's */
     bool wants_help, wants_version;

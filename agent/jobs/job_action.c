@@ -136,6 +136,8 @@ static int send_job(struct task *t, struct err *e)
 
     if (t->jobs->ends_runners)
         json_object_set_new(o, "ends_with_agent", json_true());
+    if (t->jobs->program_fd > 0)
+        json_object_set_new(o, "program_runs", json_true());
     if (job_spec_has_program(s))
         add_trainer_rules(o, &t->jobs->trainers);
     line = json_line(o);
@@ -161,6 +163,7 @@ static int spawn(struct task *t, struct err *e)
     struct runner_plan plan = {.exe = t->jobs->runner_exe,
                                .run_dir = run_dir,
                                .data_fd = t->data_fd,
+                               .program_fd = t->jobs->program_fd,
                                .max_memory = jobs_slot_memory(t->jobs),
                                .max_cpu_s = processor_time(&t->job.spec),
                                .max_files = runner_files(t->job.spec.node_count + t->job.spec.server_count),
@@ -186,6 +189,9 @@ static int spawn(struct task *t, struct err *e)
      * are refused. */
     close(t->data_fd);
     t->data_fd = -1;
+    if (t->jobs->program_fd > 0) /* so that the program sees the runner's end */
+        close(t->jobs->program_fd);
+    t->jobs->program_fd = 0;
     return 0;
 }
 

@@ -115,7 +115,9 @@ struct jobs {
     bool is_draining;    /* takes no new jobs until it is resumed, also after a restart: job_action.h */
     bool is_of_launcher; /* runners are processes of an MPI (runner_plan) */
     bool ends_runners;   /* a runner ends with this process: it is no agent but a rank of a job folder */
-    bool is_subreaper;   /* a runner's orphans become children of the agent (PR_SET_CHILD_SUBREAPER) */
+    /* The socket of the training program of this rank, which has started it; the runner gets it. 0: none. */
+    int program_fd;
+    bool is_subreaper; /* a runner's orphans become children of the agent (PR_SET_CHILD_SUBREAPER) */
     /* Returns whether the agent has started this child for another purpose than a job. */
     bool (*is_other_child)(const void *arg, pid_t child);
     const void *other_children;            /* its argument */

@@ -19,7 +19,7 @@
 #include "shared/base/process.h"
 #include "shared/records/artifacts.h"
 
-enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5, LAUNCHER_FD = 6 };
+enum { CONTROL_FD = 3, DATA_FD = 4, GATE_FD = 5, LAUNCHER_FD = 6, PROGRAM_FD = 7 };
 
 enum {
     FILES_OF_ITS_OWN = 256, /* records and data files, unauthenticated connections to its data socket,
@@ -165,13 +165,22 @@ static bool take_limits(const struct runner_plan *plan)
            limit_memory(plan->max_memory) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 }
 
-/* Closes all other descriptors of the agent; exec closes the gate. `launcher` may be -1. */
-static bool move_descriptors(int control, int data, int gate, int launcher)
+/* Moves it to its final number; if there is none, -1, closes what has that number. */
+static bool move_optional(int fd, int at)
+{
+    if (fd < 0)
+        close(at);
+    return fd < 0 || move_fd(fd, at);
+}
+
+/* Closes all other descriptors of the agent; exec closes the gate. `launcher` and `program` may be -1. */
+static bool move_descriptors(int control, int data, int gate, int launcher, int program)
 {
     if (!move_fd(control, CONTROL_FD) || !move_fd(data, DATA_FD) || !move_fd(gate, GATE_FD) ||
-        fcntl(GATE_FD, F_SETFD, FD_CLOEXEC) < 0 || (launcher >= 0 && !move_fd(launcher, LAUNCHER_FD)))
+        fcntl(GATE_FD, F_SETFD, FD_CLOEXEC) < 0 || !move_optional(launcher, LAUNCHER_FD) ||
+        !move_optional(program, PROGRAM_FD))
         return false;
-    compat_close_from(launcher >= 0 ? LAUNCHER_FD + 1 : GATE_FD + 1, false);
+    compat_close_from(PROGRAM_FD + 1, false);
     return true;
 }
 
@@ -190,13 +199,14 @@ static void become_runner(const struct runner_plan *plan, int control, int gate,
     int safe_control = fcntl(control, F_DUPFD, 10), safe_gate = fcntl(gate, F_DUPFD, 10);
     int safe_data = fcntl(plan->data_fd, F_DUPFD, 10);
     int safe_launcher = launcher < 0 ? -1 : fcntl(launcher, F_DUPFD, 10);
+    int safe_program = plan->program_fd > 0 ? fcntl(plan->program_fd, F_DUPFD, 10) : -1;
     char *argv[] = {(char *)(uintptr_t) "job_runner", NULL};
     int why;
 
     forget_signals();
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* its monitor finds all that it has started */
     if (setsid() >= 0 && open_standard_files(plan->run_dir) &&
-        move_descriptors(safe_control, safe_data, safe_gate, safe_launcher)) {
+        move_descriptors(safe_control, safe_data, safe_gate, safe_launcher, safe_program)) {
         safe_gate = GATE_FD;
         /* Set after the other descriptors are closed: some of their numbers could be beyond the limit. */
         if (take_limits(plan)) {

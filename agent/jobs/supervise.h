@@ -24,9 +24,11 @@ struct runner {
 };
 
 struct runner_plan {
-    const char *exe;             /* job_runner */
-    const char *run_dir;         /* its working folder */
-    int data_fd;                 /* the listening data socket; becomes descriptor 4 */
+    const char *exe;     /* job_runner */
+    const char *run_dir; /* its working folder */
+    int data_fd;         /* the listening data socket; becomes descriptor 4 */
+    int program_fd;      /* the socket of its training program, which runs already; becomes descriptor 7;
+                                  * 0: none */
     const cpu_set_t *processors; /* NULL: the agent's */
     uint64_t max_memory;         /* limit of its private memory in bytes; 0: no limit */
     uint64_t max_cpu_s;          /* processor time of all its threads; 0: no limit */

@@ -30,7 +30,7 @@ import sys
 import zlib
 from array import array
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import trainer_wire as wire
 from .trainer_vector import Frozen, Layout, Tensor, Vector, tensors_of
@@ -44,6 +44,7 @@ WATCHED = 10  # steps, in which an update has changed a parameter
 STEPLESS = 1000  # batches without a step, beside whole passes over the loader
 
 _worker: Optional["Worker"] = None
+_beside: Any = None  # psgd's process beside this program, if a launcher has started it (trainer_launch.py)
 
 
 class Info(NamedTuple):
@@ -106,12 +107,14 @@ class Worker:
         self.takes_part = True
         self.why = ""  # the job has ended
         number = wire.connected()
-        self._link = wire.Link(number) if number else None
+        self._link = wire.Link(number, _beside.lost if _beside else None) if number else None
         self.info = Info(True)
+        self._frozen_sums = frozen
+        self._describes = False
         size, grads_at, combined_at, file = 12 * self._layout.n_params, 4 * self._layout.n_params, 8 * self._layout.n_params, -1
         if self._link:
             _report_failure(self)
-            a, file = self._announce(self._link, frozen)
+            a, file = self._announce(self._link)
             size, grads_at, combined_at = a.bytes, a.grads_at, a.combined_at
         self._memory = mmap.mmap(file, size)
         if file >= 0:
@@ -123,9 +126,9 @@ class Worker:
         self._given = self._memory[: 4 * self._layout.n_params] if self.has_values else None
         self._has_told_values = False
 
-    def _announce(self, link: wire.Link, frozen: Sequence[Frozen]) -> Tuple[wire.Accepted, int]:
-        link.send(wire.OPEN, n=len(self._layout.tensors) + len(frozen), flags=self._flags)
-        for name, checksum in frozen:
+    def _announce(self, link: wire.Link) -> Tuple[wire.Accepted, int]:
+        link.send(wire.OPEN, n=len(self._layout.tensors) + len(self._frozen_sums), flags=self._flags)
+        for name, checksum in self._frozen_sums:
             link.send(wire.TENSOR, n=checksum, text=name.encode(), flags=wire.FROZEN)
         for t in self._layout.tensors:
             link.send(wire.TENSOR, shape=t.shape, text=t.name.encode(), flags=wire.STATISTIC if t.is_statistic else 0)
@@ -148,10 +151,10 @@ class Worker:
         ):
             os.close(r.file)
             raise Error("psgd's memory for the tensors has another size than they: is this package as old as the agent?")
-        describes, takes_gradients, *others = (
+        self._describes, takes_gradients, *others = (
             bool(r.flags & f) for f in (wire.DESCRIBES, wire.TAKES_GRADIENTS, wire.IS_RESUMED, wire.SIMULATES)
         )
-        self.info = Info(False, describes, a.node, a.n_nodes, a.seed, a.n_steps, a.every, takes_gradients, *others)
+        self.info = Info(False, self._describes and _beside is None, a.node, a.n_nodes, a.seed, a.n_steps, a.every, takes_gradients, *others)
         self.steps_done = a.n_done
         return a, r.file
 
@@ -160,7 +163,7 @@ class Worker:
     @property
     def has_values(self) -> bool:
         """The parameters have the job's values; otherwise what the program gives them before the first next() become these."""
-        return not (self.info.is_alone or self.info.describes)
+        return not (self.info.is_alone or self._describes)
 
     def __getitem__(self, name: str) -> Any:
         return self.params[name]
@@ -246,7 +249,7 @@ class Worker:
             if self._state == "new":
                 self._get_ready()
         while True:
-            r = link.receive(wire.GO, wire.EVALUATE, wire.SAVE, wire.RESTORE, wire.STORE)
+            r = link.receive(wire.GO, wire.EVALUATE, wire.SAVE, wire.RESTORE, wire.STORE, wire.AGAIN)
             if r.kind == wire.GO:
                 self._turn = r
                 self.steps_done, self.takes_part = r.step, bool(r.flags & wire.TAKES_PART)
@@ -281,6 +284,8 @@ class Worker:
             elif r.kind == wire.STORE:
                 self._flush()
                 self._tell(wire.STORED)
+            elif r.kind == wire.AGAIN:
+                self._begin_again(link)
             else:
                 return self._end(r)
 
@@ -293,6 +298,25 @@ class Worker:
         self._state = "psgd"
         self._tell_values()
         self._tell(wire.READY, n=self._batches)
+
+    def _begin_again(self, link: wire.Link) -> None:
+        """The job is packed, by what this program has said of its tensors. Now its node is at the other end."""
+        link.begin_again()
+        _, file = self._announce(link)
+        if os.fstat(file).st_size < len(self._memory):
+            os.close(file)
+            raise Error("psgd's memory for the job has another size than before it")
+        self._map_over(file)
+        os.close(file)
+        self._load()
+        self._has_told_values = False
+        self._tell_values()
+        self._tell(wire.READY, n=self._batches)
+
+    def _map_over(self, file: int) -> None:
+        from . import trainer_launch
+
+        trainer_launch.map_over(self._memory, file)
 
     def _next_alone(self) -> bool:
         if self._finished or 0 < self._batches <= self.steps_done:
@@ -469,7 +493,7 @@ class Worker:
                 number = float(value)
             except (TypeError, ValueError, RuntimeError):
                 raise Error(f"log({name}=...) takes a number, not {value!r:.60}") from None
-            if self._link and not self.info.describes:
+            if self._link and not self._describes:
                 self._metrics.append((name.encode(), number, self.steps_done))
 
     # A checkpoint.
@@ -825,19 +849,33 @@ def _place_of(trace: Any) -> str:
     return place
 
 
-def _set_worker(make: Callable[[], Worker]) -> Any:
+def _set_worker(make: Callable[[], Worker], options: Mapping[str, Any]) -> Any:
     global _worker
     if _worker is not None:
         raise Error("this program has a worker: open() or wrap() is called once")
+    _take_part(options)
     _worker = make()
     return _worker
 
 
-def open(what: Any, *, statistics: Sequence[str] = (), batches: int = 0) -> Worker:
+def _take_part(options: Mapping[str, Any]) -> None:
+    """Under a launcher starts psgd's process, unless a job has started the program."""
+    global _beside
+    if wire.connected() or _beside:
+        return
+    from . import trainer_launch
+
+    _beside = trainer_launch.beside(options)
+    if _beside:
+        os.environ[wire.ENVIRONMENT] = _beside.number
+
+
+def open(what: Any, *, statistics: Sequence[str] = (), batches: int = 0, **options: Any) -> Worker:
     """`what`: a torch.nn.Module; or a dict of shapes or arrays by name, or a tree of arrays as jax's. An array's values are the
     initial ones, of shapes zeros. statistics: names of tensors that have no gradient but are averaged. batches: in an epoch; alone
-    the program ends after so many."""
-    return _open(what, statistics, batches, 0)
+    the program ends after so many. options: of the job, as those of job_submit (codec="diloco", local_steps=10), where mpirun,
+    torchrun or srun has started the program; PSGD_OPTIONS counts before them."""
+    return _open(what, statistics, batches, 0, options)
 
 
 def is_module(what: Any) -> bool:
@@ -845,29 +883,29 @@ def is_module(what: Any) -> bool:
     return torch is not None and isinstance(what, torch.nn.Module)
 
 
-def _open(what: Any, statistics: Sequence[str], batches: int, flags: int) -> Worker:
+def _open(what: Any, statistics: Sequence[str], batches: int, flags: int, options: Mapping[str, Any]) -> Worker:
     if is_module(what):
         from .trainer_torch import TorchWorker
 
-        return _set_worker(lambda: TorchWorker(what, batches=batches, flags=flags))
+        return _set_worker(lambda: TorchWorker(what, batches=batches, flags=flags), options)
     tensors, values = tensors_of(what, statistics)
-    w: Worker = _set_worker(lambda: Worker(tensors, batches, flags))
+    w: Worker = _set_worker(lambda: Worker(tensors, batches, flags), options)
     if not w.has_values:
         for name, value in values.items():
             w[name] = value
     return w
 
 
-def wrap(net: Any, opt: Any, scheduler: Any = None, scaler: Any = None) -> Any:
+def wrap(net: Any, opt: Any, scheduler: Any = None, scaler: Any = None, **options: Any) -> Any:
     """Makes the parameters of a torch.nn.Module those of the job's worker, and opt.step() a step of it; returns opt. Several
     optimizers: wrap(net, [a, b]). scheduler and scaler are saved with a checkpoint; a scheduler that the loop does not step is
-    stepped after each pass over the loader."""
+    stepped after each pass over the loader. options: as of open()."""
     if not is_module(net):
         raise Error(f"wrap(net, optimizer): the first is {type(net).__name__}, not a module")
     from .trainer_torch import TorchWorker
 
     several = isinstance(opt, (list, tuple))
-    _set_worker(lambda: TorchWorker(net, list(opt) if several else [opt], scheduler, scaler))
+    _set_worker(lambda: TorchWorker(net, list(opt) if several else [opt], scheduler, scaler), options)
     return opt
 
 
@@ -903,6 +941,7 @@ def client(
     labels: Optional[Iterable[int]] = None,
     rounds: int = 1,
     lr: float = 0.0,
+    **options: Any,
 ) -> None:
     """A program that is a function, in place of a loop, which job_submit simulate calls for many clients in turn; it returns when the
     job has ended. `tensors` is that of open().
@@ -918,6 +957,7 @@ def client(
     program alone. lr: of rules that divide by the sum of a round's learning rates, as slowmo: that sum."""
     from .trainer_client import Function, run
 
+    _take_part(options)
     run(tensors, Function(train, gradient), evaluate, rows, labels, rounds, lr)
 
 
@@ -933,4 +973,4 @@ def batches(n: int, size: int, labels: Optional[Iterable[int]] = None) -> Batche
 
 def info() -> Info:
     """What has started the program; after open() or wrap() also the job's numbers."""
-    return _worker.info if _worker else Info(not wire.connected())
+    return _worker.info if _worker else Info(not (wire.connected() or _beside))

@@ -68,7 +68,7 @@ def run(
 ) -> None:
     call, takes_client = function.call, function.takes_client()
     flags = wire.IS_FUNCTION | (wire.GIVES_GRADIENTS if function.gradient else 0)
-    w = _open(tensors, (), rounds if not wire.connected() else 1 if function.train else 0, flags)
+    w = _open(tensors, (), rounds if not wire.connected() else 1 if function.train else 0, flags, {})
     _refuse(w, function)
     form = _Form(w, tensors, function)
     if evaluate is not None:

@@ -7,13 +7,13 @@ import os
 import socket
 import struct
 import sys
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 ENVIRONMENT = "PSGD_TRAINER_FD"
 VERSION, TEXT, PARTS, DIMS, TENSORS_MAX, PAGE = 1, 128, 4, 8, 4096, 4096
 
 OPEN, TENSOR, VALUES, SHARD, READY, GRADIENT, UPDATED, EVALUATED, METRIC, SAVED, RESTORED, FINISHED, FAILED, STORED = range(1, 15)
-ACCEPTED, REFUSED, SHARDED, GO, UPDATE, EVALUATE, SAVE, RESTORE, STOP, STORE = range(64, 74)
+ACCEPTED, REFUSED, SHARDED, GO, UPDATE, EVALUATE, SAVE, RESTORE, STOP, STORE, AGAIN = range(64, 75)
 
 STATISTIC, HAS_LABELS, TAKES_GRADIENTS, DESCRIBES, TAKES_PART, HAS_CHANGED, COMBINED, HAS_FAILED, IS_RESUMED = (
     1 << i for i in range(9)
@@ -97,7 +97,8 @@ class Link:
     """The socket that the environment names. The environment loses its name, and a process that is forked its descriptor: neither
     a program that this one starts nor a DataLoader's worker takes part."""
 
-    def __init__(self, number: str) -> None:
+    def __init__(self, number: str, lost: Optional[Callable[[], None]] = None) -> None:
+        self.lost = lost  # knows why the other end has closed the socket
         os.environ.pop(ENVIRONMENT, None)
         try:
             self.socket = socket.socket(fileno=int(number))
@@ -170,6 +171,8 @@ class Link:
             data, control, how, _ = self.socket.recvmsg(_BYTES, self.room, _CLOSES)
         files = _files(control) if control else []
         if not data:
+            if self.lost:
+                self.lost()
             raise Lost("psgd has ended without a word: the node's log says why")
         kind = 0
         if len(data) == _BYTES and not how & _CUT:
@@ -180,6 +183,9 @@ class Link:
             raise Error(f"psgd sent record {self.received} of a kind that is not expected: is this package as old as the agent?")
         self.received += 1
         return Record(kind, step, n, lr, flags, data[_HEAD.size :], files[0] if files else -1)
+
+    def begin_again(self) -> None:
+        self.sent = self.received = 0
 
     def close(self) -> None:
         self.socket.close()

@@ -140,6 +140,7 @@ int orders_parse_job(struct orders_job *out, const char *line, size_t len, struc
          JSON_AT(struct orders_job, require_isolation),
          .choices = ISOLATION_CHOICES},
         {.key = "ends_with_agent", .kind = JSON_FIELD_BOOL, JSON_AT(struct orders_job, ends_with_agent)},
+        {.key = "program_runs", .kind = JSON_FIELD_BOOL, JSON_AT(struct orders_job, program_runs)},
         {.key = "own_tree", .kind = JSON_FIELD_BOOL, JSON_AT(struct orders_job, own_tree)},
         {.key = "trainer_python", .kind = JSON_FIELD_TEXT, JSON_AT(struct orders_job, trainer_python)},
         {.key = "trainer_isolation",

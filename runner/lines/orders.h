@@ -13,7 +13,7 @@
 #include "shared/plugin/isolation.h"
 #include "shared/trainer/trainer_isolation.h"
 
-enum { ORDERS_FD = 3, ORDERS_LISTEN_FD = 4 };
+enum { ORDERS_FD = 3, ORDERS_LISTEN_FD = 4, ORDERS_PROGRAM_FD = 7 };
 
 /* The message of an ERR_CODEC: only code in this process can have closed the descriptor. */
 #define ORDERS_CLOSED                                                                                        \
@@ -29,6 +29,7 @@ struct orders_job {
     enum isolation require_isolation; /* the lowest level at which this codec may run */
     bool own_tree;                    /* the agent's nodes have a tree of directories of their own */
     bool ends_with_agent;             /* also after the start: it is of a job folder */
+    bool program_runs; /* the training program has started the node, and its socket is ORDERS_PROGRAM_FD */
     /* The interpreter of training programs in Python, an absolute path; "": the agent has none, or this node
      * runs no training program. */
     char trainer_python[PATH_MAX];

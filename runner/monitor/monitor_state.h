@@ -44,6 +44,7 @@ struct monitor_trainer {
     struct child child;
     struct monitor_output output;
     bool has_ended;
+    bool is_adopted;  /* it has started the node, not the monitor it: it ends when it wants */
     bool is_released; /* it may end */
     bool is_ending;   /* it must: term_at and kill_at are set */
     bool has_failed;  /* the node has, so that the program's status is no news */

@@ -9,7 +9,10 @@
  *
  * The program has a process group of its own, so that the agent's signals to the node do not reach it. It
  * ends with the monitor (PR_SET_PDEATHSIG). Processes that it has started become the monitor's children when
- * it ends (PR_SET_CHILD_SUBREAPER), and are killed then, whatever their group or session. */
+ * it ends (PR_SET_CHILD_SUBREAPER), and are killed then, whatever their group or session.
+ *
+ * A program that a launcher has started, and that has started the node (agent/folder/rank_job.h), is no child
+ * of the monitor, which only watches its end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -30,6 +33,7 @@
 #include "runner/monitor/monitor_state.h"
 #include "runner/sandbox/sandbox.h"
 #include "shared/base/clock.h"
+#include "shared/base/compat.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/process.h"
@@ -151,18 +155,24 @@ static bool has_room_for_sockets(const char *folder)
     return strlen(folder) + sizeof socket_name <= sizeof((struct sockaddr_un *)0)->sun_path;
 }
 
-static int read_arguments(char **out, struct err *e)
+static int read_settings(struct settings *out, struct err *e)
 {
-    struct settings set;
     json_t *doc;
     int rc;
 
     if (json_read(&doc, settings_path, MODEL_DOCUMENT_MAX, e) < 0)
         return e->code;
-    rc = settings_parse(&set, doc, e);
+    rc = settings_parse(out, doc, e);
     json_decref(doc);
-    if (rc < 0)
-        return err_at(e, "settings");
+    return rc < 0 ? err_at(e, "settings") : 0;
+}
+
+static int read_arguments(char **out, struct err *e)
+{
+    struct settings set;
+
+    if (read_settings(&set, e) < 0)
+        return e->code;
     *out = strdup(set.arguments);
     return *out ? 0 : err_set(e, ERR_NOMEM, "no memory for the training program's arguments");
 }
@@ -350,6 +360,28 @@ static int make_program(struct monitor_trainer *t, const struct orders_job *job,
     return rc;
 }
 
+/* The socket's other end is of the process that has made it. */
+static int adopt_program(struct monitor_trainer *t, struct err *e)
+{
+    struct settings set;
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+
+    if (read_settings(&set, e) < 0)
+        return e->code;
+    snprintf(t->name, sizeof t->name, "%.*s", (int)sizeof t->name - 1, set.trainer);
+    if (fcntl(ORDERS_PROGRAM_FD, F_SETFD, FD_CLOEXEC) < 0 ||
+        getsockopt(ORDERS_PROGRAM_FD, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return err_errno(e, ERR_TRAINER, "the socket of %s", t->name);
+    t->is_adopted = true;
+    t->output.fds[OUTPUT_STDOUT] = t->output.fds[OUTPUT_STDERR] = -1;
+    t->child = (struct child){.pid = peer.pid, .fd = compat_pidfd_open(peer.pid)};
+    if (t->child.fd < 0)
+        return err_errno(e, ERR_TRAINER, "process %ld of %s", (long)peer.pid, t->name);
+    fprintf(stderr, "%s has started this node, and runs as process %ld\n", t->name, (long)peer.pid);
+    return ORDERS_PROGRAM_FD;
+}
+
 int monitor_trainer_start(struct monitor_state *m, struct err *e)
 {
     struct monitor_trainer *t;
@@ -361,7 +393,8 @@ int monitor_trainer_start(struct monitor_state *m, struct err *e)
     if (!t)
         return err_set(e, ERR_NOMEM, "no memory for the training program's output");
     pthread_mutex_unlock(&m->lock);
-    rc = make_program(t, &m->job_order, e); /* no other thread writes the order: it was the first */
+    /* No other thread writes the order: it was the first. */
+    rc = m->job_order.program_runs ? adopt_program(t, e) : make_program(t, &m->job_order, e);
     pthread_mutex_lock(&m->lock);
     if (rc < 0)
         free(t);
@@ -411,15 +444,31 @@ static void describe_exit(struct monitor_trainer *t, const char *python, int sta
 /* Kills what the program has left, or also the program, if it has not been waited for. */
 static void clean_up(struct monitor_trainer *t)
 {
-    process_end_orphans(is_kept, NULL);
-    monitor_output_close(&t->output);
     t->has_ended = true;
     t->term_at = t->kill_at = 0;
+    if (t->is_adopted)
+        return;
+    process_end_orphans(is_kept, NULL);
+    monitor_output_close(&t->output);
 }
 
 static void remove_temporary_files(void)
 {
     file_remove_tree(temporary_path, &(struct err){0});
+}
+
+/* Its status is known to the launcher only. */
+static void take_end_of_adopted(struct monitor_state *m, double now)
+{
+    struct monitor_trainer *t = m->trainer;
+
+    close(t->child.fd);
+    clean_up(t);
+    snprintf(t->why, sizeof t->why, "%s, process %ld, has ended, and the job has not", t->name,
+             (long)t->child.pid);
+    if (!t->is_released)
+        t->report_at = now + UNASKED_S;
+    pthread_cond_broadcast(&m->trainer_ended);
 }
 
 /* Releases the lock meanwhile. */
@@ -462,7 +511,9 @@ void monitor_trainer_follow(struct monitor_state *m, const struct pollfd p[TRAIN
     for (int i = 0; i < N_OUTPUTS; i++)
         if (p[1 + i].revents)
             monitor_output_copy(&m->trainer->output, i);
-    if (p[0].revents)
+    if (p[0].revents && m->trainer->is_adopted)
+        take_end_of_adopted(m, now);
+    else if (p[0].revents)
         take_end(m, now);
 }
 
@@ -590,6 +641,8 @@ bool monitor_trainer_end(struct monitor_state *m, double grace_s)
 
     if (!t || t->has_ended)
         return true;
+    if (t->is_adopted)
+        return t->is_released = true;
     set_end(t, grace_s);
     await_end(m, END_S);
     return t->has_ended;

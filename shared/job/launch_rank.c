@@ -137,12 +137,41 @@ static const char *srun_step(const char *(*get)(const char *name))
     return get("OMPI_COMM_WORLD_RANK") || get("RANK") ? NULL : get("SLURM_STEP_ID");
 }
 
+/* Variables that name a launch, by the variable of the launcher's rank. Open MPI's second one has mpirun's
+ * process number, which may come again; its first one is random. */
+static const struct {
+    const char *rank, *name, *no_name; /* no_name: a value of `name` that is none */
+} names[] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_MCA_orte_precondition_transports", NULL},
+    {"OMPI_COMM_WORLD_RANK", "PMIX_NAMESPACE", NULL},
+    {"RANK", "TORCHELASTIC_RUN_ID", "none"},
+};
+
+static const char *find_name(const char *(*get)(const char *name))
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *name = get(names[i].rank) ? get(names[i].name) : NULL;
+
+        if (name && name[0] && !(names[i].no_name && strcmp(name, names[i].no_name) == 0))
+            return name;
+    }
+    return NULL;
+}
+
 void launch_name(char *out, size_t size, const char *(*get)(const char *name))
 {
     const char *job = get("SLURM_JOB_ID"), *step = srun_step(get);
     bool is_first = !step || strcmp(step, "0") == 0;
 
-    snprintf(out, size, "%s%s%s", job ? job : "", job && !is_first ? "." : "", job && !is_first ? step : "");
+    if (!job) {
+        const char *name = find_name(get);
+
+        snprintf(out, size, "%s", name ? name : "");
+        for (char *c = out; *c; c++)
+            *c = *c == '/' || *c <= ' ' ? '_' : *c;
+        return;
+    }
+    snprintf(out, size, "%s%s%s", job, is_first ? "" : ".", is_first ? "" : step);
 }
 
 void launch_identity(char *out, size_t size, const char *(*get)(const char *name))
@@ -152,6 +181,27 @@ void launch_identity(char *out, size_t size, const char *(*get)(const char *name
     out[0] = '\0';
     if (job && step)
         snprintf(out, size, "%s.%s.%s", job, step, restarts ? restarts : "0");
+    if (out[0] || !find_name(get))
+        return;
+    restarts = get("TORCHELASTIC_RESTART_COUNT");
+    snprintf(out, size, "%s.%s", find_name(get), restarts ? restarts : "0");
+}
+
+bool launch_is_here(const char *(*get)(const char *name))
+{
+    static const struct {
+        const char *all, *here;
+    } sizes[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+                 {"PMI_SIZE", "MPI_LOCALNRANKS"},
+                 {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const char *all = get(sizes[i].all), *here = get(sizes[i].here);
+
+        if (all && here && strcmp(all, here) == 0)
+            return true;
+    }
+    return false;
 }
 
 int launch_rank_check_mpi(const struct launch_rank *r, struct err *e)

@@ -3,6 +3,7 @@
 #ifndef PSGD_LAUNCH_RANK_H
 #define PSGD_LAUNCH_RANK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "shared/base/err.h"
@@ -25,9 +26,13 @@ int launch_rank_check(const struct launch_rank *r, int n_nodes, struct err *e);
 int launch_rank_check_mpi(const struct launch_rank *r, struct err *e);
 
 /* A name that all processes of one launch have in common, and a launch again of the same job of a queue: of
- * Slurm "JOB", or "JOB.STEP" of its second srun or a later one. "": there is none. */
+ * Slurm "JOB", or "JOB.STEP" of its second srun or a later one; of Open MPI and torchrun what these call it.
+ * "": there is none. */
 void launch_name(char *out, size_t size, const char *(*get)(const char *name));
-/* A name of this launch, which no other launch has: of srun "JOB.STEP.RESTARTS". "": there is none. */
+/* A name of this launch, which no other launch has: of srun "JOB.STEP.RESTARTS", of the
+ * others with torchrun's count of restarts. "": there is none. */
 void launch_identity(char *out, size_t size, const char *(*get)(const char *name));
+/* Whether the launcher says that all its processes are on this machine. */
+bool launch_is_here(const char *(*get)(const char *name));
 
 #endif

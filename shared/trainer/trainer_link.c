@@ -670,6 +670,13 @@ const char *trainer_link_kind_name(uint32_t kind)
     return kinds[kind].name;
 }
 
+int trainer_link_again(struct trainer_link *l, struct err *e)
+{
+    const struct trainer_record r = {.kind = TRAINER_AGAIN};
+
+    return send_record(l, &r, -1, e);
+}
+
 void trainer_link_stop(struct trainer_link *l, uint32_t flags, const char *why)
 {
     if (l->cfg.fd >= 0 && !l->has_ended)

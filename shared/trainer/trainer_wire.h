@@ -13,6 +13,14 @@
  *                               <-   SHARDED, or REFUSED
  *   READY                       ->   the program stands before its first step
  *
+ * A program that a launcher has started, and that has started psgd (PSGD_OPTIONS, docs/trainer.md), is first
+ * asked for its tensors and values (TRAINER_DESCRIBES), as before any job. It then gets
+ *
+ *                               <-   AGAIN: now the node's runner is at the other end
+ *
+ * and announces itself once more, both sides counting records from 0: OPEN, TENSOR; ACCEPTED, whose memory
+ * has the same size and takes the place of the first; VALUES; READY.
+ *
  * From then on psgd gives turns, and the program answers each:
  *
  *   GO         GRADIENT, to which psgd answers UPDATE, then UPDATED (without TRAINER_TAKES_GRADIENTS at once)
@@ -94,7 +102,8 @@ enum trainer_kind {
     TRAINER_SAVE,     /* with the descriptor of an empty file */
     TRAINER_RESTORE,  /* with that of a file, at its start */
     TRAINER_STOP,     /* text: why; flags TRAINER_HAS_FAILED, TRAINER_DESCRIBES */
-    TRAINER_STORE
+    TRAINER_STORE,
+    TRAINER_AGAIN
 };
 
 enum trainer_flag {

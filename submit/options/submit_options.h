@@ -117,6 +117,7 @@ struct options {
     char measured[PATH_MAX]; /* of a simulation: the file of measured times; "": none */
     int servers;             /* parameter servers of a simulation, or of a job without agents */
     char slurm[1024];        /* options of sbatch, by which the job is submitted; "": on agents */
+    int program_fd;          /* of run-ranks: the socket of --trainer, which runs already; 0: none */
     int rank, size;          /* of run-ranks; -1: by the launcher's variables */
     char host[256];          /* of run-ranks: at which the other nodes reach this one */
     int steps;               /* of a simulation: steps of an epoch with stand-in gradients */

@@ -357,6 +357,23 @@ static int end_after_error(struct talk *t, struct err *e)
     return has_ended ? explain_end(t, status, text, e) : e->code;
 }
 
+/* A program that runs already prints its own lines, and gets the reason. */
+static int refuse_running(struct talk *t, struct err *e)
+{
+    if (!t->link.has_ended && !t->link.has_failed)
+        trainer_link_refuse(&t->link, e->text);
+    trainer_link_close(&t->link);
+    return e->code;
+}
+
+static int ask_running(struct talk *t, struct err *e)
+{
+    if (take_tensors(t, e) < 0 || take_values(t, e) < 0 || trainer_link_again(&t->link, e) < 0)
+        return refuse_running(t, e);
+    trainer_link_close(&t->link);
+    return 0;
+}
+
 /* Follows the program to its end, whose status does not count: a loop without a step may make it fail. */
 static int follow(struct talk *t, struct err *e)
 {
@@ -371,24 +388,41 @@ static int follow(struct talk *t, struct err *e)
 
 /* Its start. */
 
+static void open_link(struct talk *t, int fd)
+{
+    trainer_link_open(&t->link, &(struct trainer_link_config){.fd = fd,
+                                                              .program = name_of(t),
+                                                              .waiting = look_around,
+                                                              .metric = ignore_metric,
+                                                              .shard = make_shard,
+                                                              .memory = make_memory,
+                                                              .owner = t});
+}
+
+static int describe_running(struct talk *t, struct err *e)
+{
+    int fd = fcntl(t->how->program_fd, F_DUPFD_CLOEXEC, 0);
+
+    if (fd < 0)
+        return err_errno(e, ERR_USAGE, "--program-fd %d", t->how->program_fd);
+    t->child.fd = -1;
+    open_link(t, fd);
+    return ask_running(t, e);
+}
+
 static int start_program(struct talk *t, const char *temp, struct err *e)
 {
     const struct describe_how *how = t->how;
-    struct trainer_link_config cfg = {.program = name_of(t),
-                                      .waiting = look_around,
-                                      .metric = ignore_metric,
-                                      .shard = make_shard,
-                                      .memory = make_memory,
-                                      .owner = t};
     struct trainer_command c;
+    int fd;
 
     if (temp_file(&t->output, temp, e) < 0 ||
         trainer_command_init(&c, how->main, how->folder, how->python, how->set->arguments, e) < 0)
         return e->code;
-    cfg.fd = trainer_command_start(&t->child, &c, how->folder, t->output, trainer_command_set_environment, e);
+    fd = trainer_command_start(&t->child, &c, how->folder, t->output, trainer_command_set_environment, e);
     trainer_command_clear(&c);
-    if (cfg.fd >= 0) {
-        trainer_link_open(&t->link, &cfg);
+    if (fd >= 0) {
+        open_link(t, fd);
         return 0;
     }
     return err_hint(
@@ -407,8 +441,8 @@ int trainer_describe(struct trainer_description *out, const struct describe_how 
     int rc;
 
     *out = (struct trainer_description){0};
-    rc = start_program(&t, how->temp, e);
-    if (rc == 0)
+    rc = how->program_fd > 0 ? describe_running(&t, e) : start_program(&t, how->temp, e);
+    if (rc == 0 && how->program_fd == 0)
         rc = follow(&t, e);
     if (t.output >= 0)
         close(t.output);

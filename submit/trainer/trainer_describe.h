@@ -1,7 +1,8 @@
 /* trainer_describe -- starts a training program on this machine, before it is sent anywhere, and asks it for
  * its tensors, their values and the number of its batches; it is then ended before its first step. So a
  * program that fails, fails at once and with its own last lines, all nodes start from the same values, and
- * servers need no program. */
+ * servers need no program. A program that runs already, because a launcher has started it, is asked over its
+ * socket, and then goes on. */
 #ifndef PSGD_SUBMIT_TRAINER_DESCRIBE_H
 #define PSGD_SUBMIT_TRAINER_DESCRIBE_H
 
@@ -14,6 +15,7 @@
 #include "shared/trainer/trainer_package.h"
 
 struct describe_how {
+    int program_fd;     /* the socket of a program that runs already, not taken; 0: it is started */
     const char *folder; /* of the unpacked program, whose working directory it becomes */
     const char *temp;   /* a folder for temporary files */
     const struct trainer_main *main;

@@ -136,7 +136,8 @@ static int start_package(struct submission *s, const struct trainer_files *f, co
     struct trainer_description d;
     struct trainer_main main;
     char package[PATH_MAX], folder[PATH_MAX];
-    const struct describe_how how = {.folder = folder,
+    const struct describe_how how = {.program_fd = s->opt->program_fd,
+                                     .folder = folder,
                                      .temp = temp,
                                      .main = &main,
                                      .python = s->opt->trainer_python,

@@ -1,4 +1,5 @@
-/* run-ranks, also psgd-run: one process of a launcher, whose processes all run the same command. Process 0
+/* run-ranks, also psgd-run: one process of a launcher, whose processes all run the same command; or of a
+ * training program that a launcher has started, and that starts this one with its socket. Process 0
  * writes the job folder, each process becomes job_runner for its node, and process 0 collects the results.
  * The name of the folder is that of the launcher's job, so that a requeued job finds its folder, and so its
  * checkpoints, again. */
@@ -7,16 +8,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "shared/base/child.h"
 #include "shared/base/clock.h"
+#include "shared/base/compat.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/job/job_folder.h"
 #include "shared/job/launch_rank.h"
+#include "submit/job/launcher_process.h"
 #include "submit/options/options_table.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
@@ -25,15 +29,16 @@
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
-enum { LOOK_MS = 200, NUMBER = 12, NAME_OF_LAUNCH = 128, REFUSAL_MAX = 1 << 16 };
+enum { CHILD_PROGRAM_FD = 3, LOOK_MS = 200, NUMBER = 12, NAME_OF_LAUNCH = 128, REFUSAL_MAX = 1 << 16 };
 static const double AWAIT_S = 300, TELL_S = 10;
 /* In the folder, of a process 0 whose job was refused: {"launch","sentence"}. srun lets the others wait. */
-static const char refusal[] = "refused.json";
+static const char refusal[] = "refused.json", folder_variable[] = "PSGD_JOB";
 
 struct ranks {
     struct options opt;
     struct launch_rank at;
     char folder[PATH_MAX], launch[NAME_OF_LAUNCH], exe_dir[PATH_MAX];
+    int program_end; /* readable when the program of --program-fd has ended; -1: there is none */
 };
 
 static const char *variable(const char *name)
@@ -41,17 +46,44 @@ static const char *variable(const char *name)
     return getenv(name);
 }
 
+/* The process that has made the socket. */
+static int find_program(struct ranks *r, struct err *e)
+{
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+
+    r->program_end = -1;
+    if (r->opt.program_fd == 0)
+        return 0;
+    if (getsockopt(r->opt.program_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return err_errno(e, ERR_USAGE, "--program-fd %d", r->opt.program_fd);
+    r->program_end = compat_pidfd_open(peer.pid);
+    return r->program_end < 0 ? err_errno(e, ERR_IO, "process %ld, of --program-fd", (long)peer.pid) : 0;
+}
+
+/* What all processes of this launch know of it. */
+static void name_launch(struct ranks *r, char *name, size_t size)
+{
+    launch_name(name, size, variable);
+    launch_identity(r->launch, sizeof r->launch, variable);
+    if (!name[0] && launch_is_here(variable) && launcher_process_name(name, size, r->at.origin))
+        snprintf(r->launch, sizeof r->launch, "%s", name);
+}
+
 /* DIR/psgd-JOB, where DIR is that in which the user submitted the launcher's job. */
 static int name_folder(struct ranks *r, struct err *e)
 {
-    const char *in = getenv("SLURM_SUBMIT_DIR");
+    const char *in = getenv("SLURM_SUBMIT_DIR"), *given = getenv(folder_variable);
     char name[NAME_OF_LAUNCH], folder[NAME_OF_LAUNCH + 8];
 
+    name_launch(r, name, sizeof name);
+    if (!r->opt.output[0] && given)
+        snprintf(r->opt.output, sizeof r->opt.output, "%s", given);
     if (r->opt.output[0])
         return file_absolute(r->folder, sizeof r->folder, r->opt.output, e);
-    launch_name(name, sizeof name, variable);
     if (!name[0]) {
-        err_set(e, ERR_USAGE, "a folder for the job is needed, -o DIR: its launcher has no name for it");
+        err_set(e, ERR_USAGE,
+                "a folder for the job is needed, -o DIR or PSGD_JOB=DIR: its launcher has no name for it");
         return err_hint(e, "It must be on a file system that all machines of the job share.");
     }
     snprintf(folder, sizeof folder, "psgd-%s", name);
@@ -176,7 +208,8 @@ static int await_job(const struct ranks *r, struct err *e)
     text_hour(until, clock_wall() + AWAIT_S);
     *e = (struct err){0};
     while (!is_there(r)) {
-        struct pollfd p = {.fd = interrupt_fd(), .events = POLLIN};
+        struct pollfd p[] = {{.fd = interrupt_fd(), .events = POLLIN},
+                             {.fd = r->program_end, .events = POLLIN}};
 
         if (interrupt_check(e) < 0 || check_refusal(r, e) < 0)
             return e->code;
@@ -191,7 +224,8 @@ static int await_job(const struct ranks *r, struct err *e)
                          until, r->folder);
             told = clock_now();
         }
-        poll(&p, 1, LOOK_MS);
+        if (poll(p, 2, LOOK_MS) > 0 && p[1].revents)
+            return err_set(e, ERR_TRAINER, "%s has ended before its job was there", r->opt.trainer);
     }
     return 0;
 }
@@ -212,15 +246,20 @@ static int find_job(struct ranks *r, struct err *e)
     return rc;
 }
 
-/* job_runner handles the signals of the launcher; those that reach this process alone are passed on. */
-static int run_child(int *status, char *const *argv, struct err *e)
+/* job_runner handles the signals of the launcher; those that reach this process alone are passed on.
+ * `program_fd`: becomes descriptor 3 of the child, and only of it, so that the program sees its end; 0:
+ * none. */
+static int run_child(int *status, char *const *argv, int program_fd, struct err *e)
 {
-    const struct child_how how = {.argv = argv, .out = STDOUT_FILENO, .err = STDERR_FILENO};
+    const struct child_how how = {
+        .argv = argv, .out = STDOUT_FILENO, .err = STDERR_FILENO, .extra = program_fd};
     struct pollfd p[2] = {{.events = POLLIN}, {.fd = interrupt_fd(), .events = POLLIN}};
     struct child c;
 
     if (child_start(&c, &how, e) < 0)
         return e->code;
+    if (program_fd > 0)
+        close(program_fd);
     p[0].fd = c.fd;
     while (poll(p, 2, -1) < 0 || !(p[0].revents & POLLIN)) {
         if (!(p[1].revents & POLLIN))
@@ -240,13 +279,25 @@ static int status_of(int status)
 /* Process 0 stays, to collect the results; another one becomes job_runner. */
 static int run_node(struct ranks *r, struct err *e)
 {
-    char runner[PATH_MAX], submit[PATH_MAX], rank[NUMBER], size[NUMBER];
-    char *const run[] = {runner,      "--job",  r->folder, "--rank",
-                         rank,        "--size", size,      r->opt.host[0] ? "--host" : NULL,
-                         r->opt.host, NULL};
+    char runner[PATH_MAX], submit[PATH_MAX], rank[NUMBER], size[NUMBER], program[NUMBER];
+    char *run[16] = {runner, "--job", r->folder, "--rank", rank, "--size", size};
+    size_t n = 7;
     char *const collect[] = {submit, "collect", r->opt.json ? "--json" : "--quiet", r->folder, NULL};
     int of_job, of_results;
 
+    if (r->opt.host[0]) {
+        run[n++] = "--host";
+        run[n++] = r->opt.host;
+    }
+    if (r->opt.program_fd > 0) {
+        run[n++] = "--program-fd";
+        run[n++] = program;
+    }
+    if (r->opt.trainer[0]) {
+        run[n++] = "--trainer-python";
+        run[n++] = r->opt.trainer_python;
+    }
+    snprintf(program, sizeof program, "%d", r->at.rank == 0 ? CHILD_PROGRAM_FD : r->opt.program_fd);
     snprintf(rank, sizeof rank, "%d", r->at.rank);
     snprintf(size, sizeof size, "%d", r->opt.settings.node_count + r->opt.servers);
     if (file_join(runner, sizeof runner, r->exe_dir, "job_runner", e) < 0 ||
@@ -256,7 +307,7 @@ static int run_node(struct ranks *r, struct err *e)
         execv(runner, run);
         return err_errno(e, ERR_IO, "%s", runner);
     }
-    if (run_child(&of_job, run, e) < 0 || run_child(&of_results, collect, e) < 0)
+    if (run_child(&of_job, run, r->opt.program_fd, e) < 0 || run_child(&of_results, collect, 0, e) < 0)
         return e->code;
     if (WIFEXITED(of_results) && WEXITSTATUS(of_results) == 0)
         console_info("The results are in %s/results.", r->folder);
@@ -268,9 +319,8 @@ int verb_run_ranks(const struct options *o, struct err *e)
     static struct ranks r; /* static: it has arrays of paths */
 
     r.opt = *o;
-    launch_identity(r.launch, sizeof r.launch, variable);
-    if (verb_check_arguments(o, e) < 0 || file_exe_dir(r.exe_dir, sizeof r.exe_dir, e) < 0 ||
-        find_nodes(&r, e) < 0 || name_folder(&r, e) < 0)
+    if (verb_check_arguments(o, e) < 0 || find_program(&r, e) < 0 ||
+        file_exe_dir(r.exe_dir, sizeof r.exe_dir, e) < 0 || find_nodes(&r, e) < 0 || name_folder(&r, e) < 0)
         return e->code;
     if (find_job(&r, e) < 0) {
         if (r.at.rank == 0)

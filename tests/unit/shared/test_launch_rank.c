@@ -153,7 +153,7 @@ TEST(a_job_has_a_process_for_each_node)
     assert_error_has("this is 1");
 }
 
-TEST(a_job_of_slurm_has_a_name_that_its_second_srun_and_no_daemon_of_mpirun_changes)
+TEST(a_launch_has_the_launchers_name_and_a_job_of_slurm_one_that_no_daemon_of_mpirun_changes)
 {
     static const struct {
         const char *environment[12], *name, *identity;
@@ -163,6 +163,11 @@ TEST(a_job_of_slurm_has_a_name_that_its_second_srun_and_no_daemon_of_mpirun_chan
         {{"SLURM_JOB_ID", "7", "SLURM_STEP_ID", "3", "OMPI_COMM_WORLD_RANK", "1", NULL}, "7", ""},
         {{"SLURM_JOB_ID", "7", NULL}, "7", ""},
         {{"RANK", "0", NULL}, "", ""},
+        {{"RANK", "0", "TORCHELASTIC_RUN_ID", "none", NULL}, "", ""},
+        {{"RANK", "0", "TORCHELASTIC_RUN_ID", "a/b", "TORCHELASTIC_RESTART_COUNT", "1", NULL},
+         "a_b",
+         "a/b.1"},
+        {{"OMPI_COMM_WORLD_RANK", "0", "PMIX_NAMESPACE", "77", NULL}, "77", "77.0"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -200,7 +205,8 @@ int main(void)
         cmocka_unit_test(a_rank_that_is_no_number_is_refused),
         cmocka_unit_test(a_job_of_one_node_needs_no_number),
         cmocka_unit_test(a_job_has_a_process_for_each_node),
-        cmocka_unit_test(a_job_of_slurm_has_a_name_that_its_second_srun_and_no_daemon_of_mpirun_changes),
+        cmocka_unit_test(
+            a_launch_has_the_launchers_name_and_a_job_of_slurm_one_that_no_daemon_of_mpirun_changes),
         cmocka_unit_test(the_processes_of_other_launchers_cannot_talk_by_mpi),
     };
 
