@@ -118,6 +118,7 @@ static int read_state(json_t **state, struct node_folder *f, const char *job, st
     if (name_folder(folder, f, e) < 0 || name_state(path, f, folder, job, e) < 0)
         return e->code;
     rc = json_read(state, path, STATE_MAX, e);
+    f->is_running = rc == 0 && !is_gone(folder, *state);
     if (rc == ERR_NOT_FOUND) {
         *state = not_started(job);
         return *state ? 0 : err_set(e, ERR_NOMEM, "no memory for a node's state");
@@ -126,7 +127,7 @@ static int read_state(json_t **state, struct node_folder *f, const char *job, st
         return rc;
     take_state(f, *state);
     if (job_state_parse(&now, json_text_at(*state, "state")) && !job_state_is_terminal(now) &&
-        now != JOB_PENDING && is_gone(folder, *state))
+        now != JOB_PENDING && !f->is_running)
         note_gone(*state);
     return 0;
 }

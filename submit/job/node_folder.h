@@ -22,6 +22,7 @@ struct node_folder {
         int64_t epoch, step, round;
     } resume;          /* the point from which that attempt went on */
     char host[256];    /* of its process; "": it has not started */
+    bool is_running;   /* its process was there when its state was read last */
     uint64_t n_read;   /* bytes of the events of this attempt that were passed on */
     uint64_t last_seq; /* of these */
 };

@@ -431,9 +431,11 @@ static int load_folder(struct submission *s, const char *path, struct err *e)
         return err_errno(e, ERR_IO, "%s", path);
     if (job_folder_read(&o, s->job_folder, e) < 0)
         return e->code;
-    rc = take_entry(s, json_object_get(o, "record"), e) < 0
-             ? e->code
-             : file_join(s->folder, sizeof s->folder, s->job_folder, "results", e);
+    rc = take_entry(s, json_object_get(o, "record"), e);
+    if (rc == 0 && !job_id_is_valid(s->id)) /* it is part of paths */
+        rc = err_set(e, ERR_CONFIG, "/record/id: \"%s\" is not the id of a job", s->id);
+    if (rc == 0)
+        rc = file_join(s->folder, sizeof s->folder, s->job_folder, "results", e);
     json_decref(o);
     return rc < 0 ? err_at(e, "%s/" JOB_FOLDER_DOCUMENT, path) : 0;
 }

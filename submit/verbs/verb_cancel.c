@@ -1,7 +1,10 @@
 /* cancel: cancels jobs, and waits for their end. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "shared/base/clock.h"
+#include "shared/base/file.h"
+#include "shared/job/job_folder.h"
 #include "submit/results/job_index.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/stdout.h"
@@ -27,6 +30,24 @@ static void print_end(const struct options *o, const char *id, enum job_state st
         printf("%s: %s\n", id, job_state_name(state));
 }
 
+/* A cancellation that no process reads would be waited for in vain. */
+static int check_processes(const struct submission *s, struct err *e)
+{
+    char path[PATH_MAX];
+    bool is_running = false;
+
+    if (job_state_is_terminal(s->state))
+        return 0;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        is_running |= s->nodes[i].folder.is_running;
+    if (!is_running)
+        return err_set(e, ERR_CONFLICT, "%s: no process of the job runs, so there is nothing to cancel",
+                       s->id);
+    if (file_join(path, sizeof path, s->job_folder, JOB_FOLDER_MEET, e) < 0)
+        return e->code;
+    return access(path, W_OK) < 0 ? err_errno(e, ERR_IO, "%s", path) : 0;
+}
+
 /* An agent answers 202 before its node has ended, so this waits until every node has ended, even if the end
  * of the first one decides the job's state. */
 static int cancel_one(const struct options *o, const char *id, struct err *e)
@@ -36,8 +57,9 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
     bool is_cancelled = false;
     int rc = submitted_job_ask(&s, o, id, e);
 
-    if (rc == 0 && s.job_folder[0] && slurm_job_is(s.job_folder))
-        rc = slurm_job_cancel_waiting(&is_cancelled, s.job_folder, e);
+    if (rc == 0 && s.job_folder[0])
+        rc = slurm_job_is(s.job_folder) ? slurm_job_cancel_waiting(&is_cancelled, s.job_folder, e)
+                                        : check_processes(&s, e);
     if (rc == 0 && is_cancelled) {
         print_end(o, s.id, JOB_CANCELLED);
     } else if (rc == 0) {

@@ -98,6 +98,9 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
 @test "status, logs, wait and cancel work on a job folder, and a launcher's SIGTERM keeps the records" {
     "$SUBMIT" pack -q -o job -n 2 --codec allreduce --model softmax --epochs 100000 --record-every 100
     "$SUBMIT" status job | grep -q ': pending'
+    run "$SUBMIT" cancel job
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"no process of the job runs, so there is nothing to cancel"* ]]
     start_rank job 0
     start_rank job 1
     within 60 eval '"$SUBMIT" status job | grep -q "node(1): running, epoch"'
