@@ -332,14 +332,27 @@ static int read_all_again(struct meeting *m, struct err *e)
     return 0;
 }
 
+/* A cluster may give a name its address some time after the process has started, as Kubernetes does; the
+ * runner would end at once. */
+static bool has_address(struct meeting_member *k)
+{
+    struct addresses found;
+
+    if (!k->has_address)
+        k->has_address = !k->given[0] || address_find(&found, k->given, 0) == 0;
+    return k->has_address;
+}
+
 static int lead_gathering(struct meeting *m, struct err *e)
 {
-    bool is_whole = true;
+    bool is_whole = has_address(&m->members[0]);
 
     for (int r = 1; r < m->n; r++) {
-        if (!m->members[r].is_here && read_hello(m, r, e) < 0)
+        struct meeting_member *k = &m->members[r];
+
+        if (!k->is_here && read_hello(m, r, e) < 0)
             return e->code;
-        is_whole &= m->members[r].is_here;
+        is_whole &= k->is_here && has_address(k);
     }
     if (!is_whole)
         return 0;
@@ -577,14 +590,15 @@ void meeting_missing(const struct meeting *m, char *out, size_t size)
         snprintf(out, size, "process 0 (node %d)", m->members[0].node);
         return;
     }
-    for (int r = 1; r < m->n; r++) {
+    for (int r = 0; r < m->n; r++) {
         const struct meeting_member *k = &m->members[r];
         size_t at = strlen(out);
 
-        if (k->port > 0 || (m->attempt == 0 && k->is_here))
+        if (k->port > 0 || (m->attempt == 0 && k->is_here && k->has_address))
             continue;
         if (n++ < 8)
-            snprintf(out + at, size - at, "%sprocess %d (node %d)", at ? ", " : "", r, k->node);
+            snprintf(out + at, size - at, "%s%sprocess %d (node %d)", at ? ", " : "",
+                     m->attempt == 0 && k->is_here ? "the address of " : "", r, k->node);
     }
     if (n > 8)
         snprintf(out + strlen(out), size - strlen(out), " and %d more", n - 8);

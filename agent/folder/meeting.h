@@ -53,6 +53,7 @@ struct meeting_member {
     char host[MEETING_NAME]; /* at which the others reach it: by the plan */
     int port;                /* of its data socket; 0: it is not ready */
     bool is_here, is_ended;  /* the leader has read its hello, its end */
+    bool has_address;        /* `given`, if it is not "", has one, as the leader has seen */
     bool has_visible_lock;   /* of its node's folder (member_gone.h) */
     double written_s;        /* of its state; 0: not read yet */
     double heard_at;         /* clock_now() at which that was seen to have changed; 0: never */

@@ -233,7 +233,7 @@ TEST(nodes_of_one_machine_get_one_host_and_a_name_without_an_address_is_replaced
         struct meeting_member k = member(r, 3, machines[r]);
 
         if (r == 2)
-            snprintf(k.given, sizeof k.given, "ib0.b.invalid");
+            snprintf(k.given, sizeof k.given, "192.0.2.9");
         come(&l, r, &k);
     }
     assert_int_equal(all_do(&l, meeting_gather, 10), 3);
@@ -241,7 +241,7 @@ TEST(nodes_of_one_machine_get_one_host_and_a_name_without_an_address_is_replaced
         assert_false(l.m[r].is_on_one_machine);
         assert_string_equal(l.m[r].members[0].host, "192.0.2.1");
         assert_string_equal(l.m[r].members[1].host, "192.0.2.1");
-        assert_string_equal(l.m[r].members[2].host, "ib0.b.invalid");
+        assert_string_equal(l.m[r].members[2].host, "192.0.2.9");
     }
     remove_folder(&l);
 }
@@ -284,6 +284,28 @@ TEST(the_missing_processes_are_named)
     assert_int_equal(meeting_gather(&l.m[0], &e), 0);
     meeting_missing(&l.m[0], who, sizeof who);
     assert_string_equal(who, "process 2 (node -2)");
+    remove_folder(&l);
+}
+
+/* Names under .invalid have no address. */
+TEST(process_0_waits_until_a_name_that_is_given_has_an_address)
+{
+    struct meeting_member k = member(1, 2, "one");
+    struct launch l;
+    char who[200];
+    struct err e;
+
+    make_folder(&l, 2);
+    all_come(&l);
+    snprintf(k.given, sizeof k.given, "b.invalid");
+    come(&l, 1, &k);
+    l.m[0].members[1].node = 1;
+    assert_int_equal(meeting_gather(&l.m[1], &e), 0);
+    assert_int_equal(meeting_gather(&l.m[0], &e), 0);
+    meeting_missing(&l.m[0], who, sizeof who);
+    assert_string_equal(who, "the address of process 1 (node 1)");
+    snprintf(l.m[0].members[1].given, sizeof l.m[0].members[1].given, "127.0.0.1");
+    assert_int_equal(meeting_gather(&l.m[0], &e), 1);
     remove_folder(&l);
 }
 
@@ -348,6 +370,7 @@ int main(void)
         cmocka_unit_test(nodes_of_one_machine_get_one_host_and_a_name_without_an_address_is_replaced),
         cmocka_unit_test(a_node_that_fails_before_the_start_is_named_to_all),
         cmocka_unit_test(the_missing_processes_are_named),
+        cmocka_unit_test(process_0_waits_until_a_name_that_is_given_has_an_address),
         cmocka_unit_test(process_0_and_a_user_can_stop_the_others_until_the_next_launch),
         cmocka_unit_test(each_launch_has_keys_of_its_own),
     };
