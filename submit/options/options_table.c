@@ -285,6 +285,17 @@ static struct args_option table[] = {
      "submit the job to Slurm with these options of sbatch, as \"-N 8 -t 2:00:00\", without agents; -o DIR "
      "is "
      "then the job folder (docs/clusters.md)"},
+    {"kubernetes", "", ARGS_TEXT, AT(kubernetes), FOR_PACK, WHERE, "IMAGE",
+     "also write kubernetes.json into the job folder, for kubectl: an Indexed Job and a headless Service, "
+     "whose pods run the job from this image (docs/clusters.md)"},
+    {"volume", "", ARGS_TEXT, AT(volume), FOR_PACK, WHERE, "CLAIM|/PATH",
+     "with --kubernetes: the PersistentVolumeClaim, ReadWriteMany, in which the job folder lies under its "
+     "own "
+     "name, or CLAIM/PATH; or the job folder's path on every node of the cluster"},
+    {"namespace", "", ARGS_TEXT, AT(name_space), FOR_PACK, WHERE, "NAME",
+     "with --kubernetes: the namespace of the job (that of kubectl)"},
+    {"memory", "", ARGS_INT, AT(pod_memory_gib), FOR_PACK, WHERE, "N",
+     "with --kubernetes: GiB of memory that a pod asks for, and may use", .min = 1, .max = 1 << 20},
     {"detach", "", ARGS_FLAG, AT(detach), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, NULL,
      "return once the job has started; its id is printed, with --json in an object"},
     {"retrieve|retrieve_data", "", ARGS_FLAG, AT(retrieve), FOR_SUBMIT, WHERE, NULL,

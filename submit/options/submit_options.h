@@ -116,6 +116,10 @@ struct options {
     struct simulation simulation;
     char measured[PATH_MAX]; /* of a simulation: the file of measured times; "": none */
     int servers;             /* parameter servers of a simulation, or of a job without agents */
+    char kubernetes[256];    /* of pack: the image in which pods of Kubernetes run the job; "": not there */
+    char volume[PATH_MAX];   /* ... and its volume: "CLAIM", "CLAIM/PATH" in it, or "/PATH" of all nodes */
+    char name_space[64];     /* ... "": kubectl's */
+    int pod_memory_gib;      /* ... 0: no limit */
     char slurm[1024];        /* options of sbatch, by which the job is submitted; "": on agents */
     int program_fd;          /* of run-ranks: the socket of --trainer, which runs already; 0: none */
     int rank, size;          /* of run-ranks; -1: by the launcher's variables */

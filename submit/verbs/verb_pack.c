@@ -5,6 +5,7 @@
 
 #include "shared/base/file.h"
 #include "shared/plugin/isolation.h"
+#include "submit/launch/kubernetes.h"
 #include "submit/options/hosts.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/stdout.h"
@@ -48,6 +49,11 @@ static void show_job(const struct submission *s, const char *exe_dir)
     if (!transport_traits[set->transport].allows_isolation)
         printf("With --transport %s nothing confines the codec, and what the nodes send is not encrypted.\n",
                transport_traits[set->transport].name);
+    if (s->opt->kubernetes[0]) {
+        printf("next:\n  kubectl apply -f %s/" KUBERNETES_FILE "\nthen:\n  job_submit collect %s\n",
+               s->job_folder, s->job_folder);
+        return;
+    }
     printf("next, one of:\n");
     printf("  mpirun -n %zu %s/job_runner --job %s\n", s->n_nodes, exe_dir, s->job_folder);
     printf("  srun -n %zu %s/job_runner --job %s\n", s->n_nodes, exe_dir, s->job_folder);
@@ -97,7 +103,9 @@ int verb_pack(const struct options *o, struct err *e)
     struct submission s;
     int rc = submission_init(&s, o, e);
 
-    if (rc == 0 && (rc = verb_pack_job(&s, e)) == 0 && (rc = file_exe_dir(exe_dir, sizeof exe_dir, e)) == 0)
+    if (rc == 0 && (rc = kubernetes_check(o, e)) == 0 && (rc = verb_pack_job(&s, e)) == 0 && o->kubernetes[0])
+        rc = kubernetes_write(o, s.id, s.job_folder, s.n_nodes, e);
+    if (rc == 0 && (rc = file_exe_dir(exe_dir, sizeof exe_dir, e)) == 0)
         show_job(&s, exe_dir);
     submission_clear(&s);
     return rc;

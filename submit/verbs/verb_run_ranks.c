@@ -318,6 +318,8 @@ int verb_run_ranks(const struct options *o, struct err *e)
 {
     static struct ranks r; /* static: it has arrays of paths */
 
+    if (o->kubernetes[0])
+        return err_set(e, ERR_USAGE, "--kubernetes is an option of pack: its pods run job_runner");
     r.opt = *o;
     if (verb_check_arguments(o, e) < 0 || find_program(&r, e) < 0 ||
         file_exe_dir(r.exe_dir, sizeof r.exe_dir, e) < 0 || find_nodes(&r, e) < 0 || name_folder(&r, e) < 0)

@@ -290,3 +290,58 @@ has_mpi() { command -v "mpirun.$1" >/dev/null && [ -e "$BUILD/transports/$1.so" 
     has_mpi openmpi || has_mpi mpich || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 follow 'mpirun transport'
 }
+
+@test "pack --kubernetes writes an Indexed Job and a headless Service that the schema of Kubernetes accepts" {
+    python3 -c 'import jsonschema' 2>/dev/null || skip "python3-jsonschema is not installed"
+    local options=(-q -n 2 --servers 1 --codec ps --model softmax --dataset "$FEW" --epochs 1 --kubernetes registry.example/psgd:1)
+    "$SUBMIT" pack -o job --volume jobs "${options[@]}"
+    "$SUBMIT" pack -o all --volume jobs.of/u/all --namespace ml --memory 4 --threads 2 "${options[@]}"
+    "$SUBMIT" pack -o hosts --volume /shared/hosts "${options[@]}"
+    python3 - "$ROOT/tests/lib/kubernetes.schema.json" {job,all,hosts}/kubernetes.json <<'EOF'
+import json, jsonschema, sys
+schema = json.load(open(sys.argv[1]))
+jsonschema.Draft7Validator.check_schema(schema)
+for path in sys.argv[2:]:
+    jsonschema.Draft7Validator(schema).validate(json.load(open(path)))
+EOF
+    local job='.items[1].spec' pod='.items[1].spec.template.spec'
+    [ "$(jq -c "$job | [.completionMode, .completions, .parallelism]" job/kubernetes.json)" = '["Indexed",3,3]' ]
+    [ "$(jq -r "$pod.containers[0].volumeMounts[0].subPath" job/kubernetes.json)" = job ]
+    [ "$(jq -r "$pod.containers[0].volumeMounts[0].subPath" all/kubernetes.json)" = u/all ]
+    [ "$(jq -r "$pod.volumes[0].persistentVolumeClaim.claimName" all/kubernetes.json)" = jobs.of ]
+    [ "$(jq -c "$pod.containers[0].resources.requests" all/kubernetes.json)" = '{"cpu":"2","memory":"4Gi"}' ]
+    [ "$(jq -r "$pod.volumes[0].hostPath.path" hosts/kubernetes.json)" = /shared/hosts ]
+    # The Service selects the pods, and gives them the names by which they are found.
+    [ "$(jq '.items[0].spec.selector as $s | .items[1].spec.template.metadata.labels | contains($s)' job/kubernetes.json)" = true ]
+    [ "$(jq "$pod.subdomain == .items[0].metadata.name" job/kubernetes.json)" = true ]
+    local id
+    id=$(jq -r .record.id job/job.json)
+    [ "$(jq -r "$pod.containers[0].args[3]" job/kubernetes.json)" = "psgd-$id-\$(JOB_COMPLETION_INDEX).psgd-$id" ]
+    # What is wrong is refused before the job is packed.
+    local wrong
+    for wrong in "--kubernetes image" "--volume jobs" "--kubernetes image --volume Jobs" "--kubernetes image --volume jobs/../x" \
+        "--kubernetes image --volume jobs --namespace a.b" "--kubernetes image --volume jobs --transport mpi"; do
+        # shellcheck disable=SC2086 # several words
+        run "$SUBMIT" pack -o wrong -n 2 --codec allreduce $wrong
+        [ "$status" -eq 2 ]
+        [ ! -e wrong ]
+    done
+}
+
+# A kubectl that runs the pods' command here: without the names of the Service, and with the folder in the place of the volume.
+@test "docs/clusters.md: with Kubernetes" {
+    mkdir bin
+    cat >bin/kubectl <<'EOF'
+#!/bin/bash
+set -eu
+[ "$1 $2" = "apply -f" ]
+folder=$(dirname "$3")
+mapfile -t args < <(jq -r '.items[1].spec.template.spec.containers[0].args[]' "$3")
+[ "${args[0]} ${args[1]} ${args[2]}" = "--job /job --host" ]
+for ((i = 0; i < $(jq '.items[1].spec.completions' "$3"); i++)); do
+    JOB_COMPLETION_INDEX=$i job_runner --job "$folder" --host 127.0.0.1 >"$folder.log.$i" 2>&1 &
+done
+EOF
+    chmod 755 bin/kubectl
+    PATH=$PWD/bin:$PATH follow kubernetes
+}

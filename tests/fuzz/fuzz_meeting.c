@@ -1,5 +1,5 @@
-/* Any text as each file by which the processes of a job folder meet. What is accepted must be in its range, so
- * that the others accept what is made of it. */
+/* Any text as each file by which the processes of a job folder meet. What is accepted must be in its range,
+ * so that the others accept what is made of it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
