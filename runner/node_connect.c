@@ -367,7 +367,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
         ranks.peers = n->peers;
         ranks.n_peers = n->n_peers;
         spec.address = &ranks;
-        rc = mpi_library_load(&spec.transport, e);
+        rc = mpi_library_load(&spec.transport, NULL, e);
     }
     rc = rc < 0 ? rc : mesh_open(&n->mesh, &spec, e);
     explicit_bzero(wanted, address.n_peers * sizeof *wanted);

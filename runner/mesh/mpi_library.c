@@ -29,7 +29,7 @@ static const char *find_library(void)
     return NULL;
 }
 
-int mpi_library_load(const struct mesh_transport **out, struct err *e)
+int mpi_library_load(const struct mesh_transport **out, const char *folder, struct err *e)
 {
     const char *name = find_library();
     char dir[PATH_MAX - 64], path[PATH_MAX];
@@ -39,9 +39,9 @@ int mpi_library_load(const struct mesh_transport **out, struct err *e)
         return err_set(e, ERR_CONFIG, "no launcher of MPI has started this process");
     if (strchr(name, '/'))
         return err_set(e, ERR_CONFIG, "PSGD_MPI is \"%.80s\", and must be openmpi or mpich", name);
-    if (file_exe_dir(dir, sizeof dir, e) < 0)
+    if (!folder && file_exe_dir(dir, sizeof dir, e) < 0)
         return e->code;
-    snprintf(path, sizeof path, "%s/transports/%.40s.so", dir, name);
+    snprintf(path, sizeof path, "%s%s/%.40s.so", folder ? folder : dir, folder ? "" : "/transports", name);
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         err_set(e, ERR_CONFIG, "the transport for the MPI %.40s cannot be loaded: %s", name, dlerror());

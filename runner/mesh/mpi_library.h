@@ -5,8 +5,9 @@
 
 #include "runner/mesh/mesh.h"
 
-/* The MPI is that whose launcher has started this process, by its variables, or PSGD_MPI. It stays loaded.
- * ERR_CONFIG: no launcher of MPI has started it, or psgd was built without this MPI. */
-int mpi_library_load(const struct mesh_transport **out, struct err *e);
+/* `folder`: of the objects, NULL: transports/ beside the program. The MPI is that whose launcher has started
+ * this process, by its variables, or PSGD_MPI. It stays loaded. ERR_CONFIG: no launcher of MPI has started
+ * it, or psgd was built without this MPI. */
+int mpi_library_load(const struct mesh_transport **out, const char *folder, struct err *e);
 
 #endif

@@ -1,5 +1,6 @@
-/* Every mesh fulfills the contract of mesh.h: the same cases over mesh_mem, over mesh_sim, and over each
- * transport between processes, with and without TLS, and with shared memory. */
+/* Every mesh fulfills the contract of mesh.h: the same cases over mesh_mem, over mesh_sim, over each
+ * transport between processes, with and without TLS, and with shared memory, and over Open MPI and MPICH
+ * where they are. */
 #include "tests/unit/unit.h"
 
 #include <poll.h>
@@ -10,6 +11,7 @@
 #include "sim/mesh_sim.h"
 #include "tests/lib/mesh_mem.h"
 #include "tests/lib/mesh_nodes.h"
+#include "tests/lib/mesh_remote.h"
 #include "tests/lib/sealed_memory.h"
 #include "tests/lib/send_pools.h"
 
@@ -17,6 +19,7 @@ struct net {
     struct mesh *node[MESH_NODES]; /* workers 0, 1 and server -2 */
     struct mesh_mem *mem;
     struct mesh_sim *sim;
+    struct mesh_remotes *remotes;
     struct send_pools send_pools;
 };
 
@@ -79,12 +82,28 @@ static void open_send_pools(struct net *n, const struct mesh_transport *transpor
     send_pools_open(&n->send_pools, n->node, MESH_NODES);
 }
 
-/* The last one needs shared memory. */
+static void open_openmpi(struct net *n, const struct mesh_transport *none)
+{
+    (void)none;
+    n->remotes = mesh_remotes_begin("openmpi", n->node);
+}
+
+static void open_mpich(struct net *n, const struct mesh_transport *none)
+{
+    (void)none;
+    n->remotes = mesh_remotes_begin("mpich", n->node);
+}
+
+/* The last one needs shared memory, those of MPI may open nothing. */
 #define TRANSPORT(transport) {open_plain, &transport}, {open_tls, &transport},
 static const struct {
     void (*open)(struct net *, const struct mesh_transport *);
     const struct mesh_transport *transport;
-} meshes[] = {{open_mem, NULL}, {open_sim, NULL}, MESH_TRANSPORTS(TRANSPORT){open_send_pools, &mesh_tcp}};
+} meshes[] = {{open_mem, NULL},
+              {open_sim, NULL},
+              {open_openmpi, NULL},
+              {open_mpich, NULL},
+              MESH_TRANSPORTS(TRANSPORT){open_send_pools, &mesh_tcp}};
 #undef TRANSPORT
 
 /* The next event at `to`, while the other nodes are polled, so that they send queued messages. There is
@@ -99,7 +118,7 @@ static struct mesh_event next_event(struct net *n, int to)
         for (int i = 0; i < MESH_NODES && ev.kind == MESH_NOTHING; i++)
             if (i != to && n->node[i]) {
                 assert_ok(mesh_poll(n->node[i], &other, 0, &e));
-                assert_int_equal(other.kind, MESH_NOTHING);
+                assert_true(other.kind == MESH_NOTHING || other.kind == MESH_LEFT);
             }
     } while (ev.kind == MESH_NOTHING);
     return ev;
@@ -123,6 +142,8 @@ static void finish(struct net *n)
     if (n->mem)
         mesh_mem_free(n->mem);
     mesh_sim_free(n->sim);
+    if (n->remotes)
+        mesh_remotes_end(n->remotes);
     send_pools_close(&n->send_pools);
 }
 
@@ -228,7 +249,8 @@ static void sends_to_a_peer_that_does_not_read_are_refused(struct net *n)
         assert_int_equal(ev.kind, MESH_MESSAGE);
         mesh_buf_put(ev.buf);
     }
-    assert_int_equal(mesh_queued(n->node[0]), 0);
+    while (mesh_queued(n->node[0]) > 0) /* a transport may learn from the peer that a message is sent */
+        assert_receives_nothing(n->node[0]);
 }
 
 static bool is_readable(const struct mesh *m)
@@ -514,16 +536,23 @@ TEST(every_mesh_fulfills_its_contract)
                 has_gibibyte = true;
             }
             meshes[m].open(&n, meshes[m].transport);
+            if (!n.node[0]) {
+                print_message("# an MPI is skipped: it is not installed, or psgd was built without it\n");
+                break;
+            }
             cases[k](&n);
             finish(&n);
         }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    int status;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_mesh_fulfills_its_contract),
     };
 
+    if (mesh_remote_is_rank(argc, argv, &status))
+        return status;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
