@@ -145,7 +145,7 @@ static int check_settings(const struct checkpoint *c, const struct tensor_file *
     return rc;
 }
 
-/* The saved position must be the end of an epoch before the last one. */
+/* The saved position must be before the job's end. */
 static int restore_cursor(struct checkpoint *c, const struct tensor_file *f, struct err *e)
 {
     uint64_t epoch, round;
@@ -159,8 +159,9 @@ static int restore_cursor(struct checkpoint *c, const struct tensor_file *f, str
     if (c->step >= settings_steps(c->set))
         return err_set(e, ERR_CONFIG, "step %" PRIu64 " is reached already, the job ends with step %" PRIu64,
                        c->step, settings_steps(c->set));
-    if (c->step != epoch * (uint64_t)c->set->steps_per_epoch)
-        return err_set(e, ERR_CONFIG, "step %" PRIu64 " is not the end of epoch %" PRIu64, c->step, epoch);
+    if (c->step / (uint64_t)c->set->steps_per_epoch != epoch)
+        return err_set(e, ERR_CONFIG, "after step %" PRIu64 " not %" PRIu64 " epochs are complete", c->step,
+                       epoch);
     if (round != exchange_rounds_after(c->exchange, c->step))
         return err_set(e, ERR_CONFIG, "round %" PRIu64 " does not belong to step %" PRIu64, round, c->step);
     c->epoch = (int)epoch;

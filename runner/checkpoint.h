@@ -12,7 +12,7 @@
  * has one). No other random state is saved: the order of samples depends on (seed, epoch), dropout on (seed,
  * step), and a codec's own generator is in codec/K/cursor.
  *
- * All nodes save at the same point of the job: the end of an epoch, when no round is open. When a job fails,
+ * All nodes save at the same point of the job: after the same step, when no round is open. When a job fails,
  * a node that is ahead of another may already have replaced its file, so the previous file is kept beside it.
  * That suffices if at least one round closes between two checkpoints: job_submit refuses other jobs
  * (start_from_check_kept). */

@@ -183,7 +183,7 @@ static int load_checkpoint(struct node *n, struct err *e)
     struct checkpoint c = checkpoint(n);
     int rc;
 
-    if (n->set.checkpoint_every > 0 && checkpoint_can_write(&c, e) < 0)
+    if (settings_has_checkpoints(&n->set) && checkpoint_can_write(&c, e) < 0)
         return e->code;
     if (n->set.starts_from != STARTS_FROM_CHECKPOINT)
         return 0;
@@ -192,7 +192,8 @@ static int load_checkpoint(struct node *n, struct err *e)
         close_checkpoint(n);
     n->program_state = c.program;
     n->n_program_state = c.n_program;
-    n->first_epoch = n->epoch = c.epoch;
+    n->first_step = c.step;
+    n->epoch = c.epoch;
     n->step.n_done = c.step;
     n->step.n_samples = c.samples;
     return rc;
@@ -203,7 +204,7 @@ int node_enter_folder(const struct node *n, struct err *e)
     return fchdir(n->folder_fd) < 0 ? err_errno(e, ERR_IO, "the node's folder") : 0;
 }
 
-int node_write_checkpoint(struct node *n, int epoch, struct err *e)
+int node_write_checkpoint(struct node *n, uint64_t step, struct err *e)
 {
     const char *name = artifact_name(ARTIFACT_CHECKPOINT);
     const char *previous = artifact_name(ARTIFACT_PREVIOUS_CHECKPOINT);
@@ -215,13 +216,13 @@ int node_write_checkpoint(struct node *n, int epoch, struct err *e)
     if (file_temporary(next_name, sizeof next_name, name, e) < 0 ||
         (n->program && n->training->save(n, &state, &c.n_program, e) < 0))
         return e->code;
-    c.epoch = epoch;
-    c.step = (uint64_t)epoch * (uint64_t)n->set.steps_per_epoch;
+    c.step = step;
+    c.epoch = (int)(step / (uint64_t)n->set.steps_per_epoch);
     c.samples = n->step.n_samples;
     c.program = state;
     /* Both earlier files stay until the new one is complete: writing takes long, and the disk may be full. */
     rc = node_flush_records(n, e) < 0 || node_enter_folder(n, e) < 0 || checkpoint_write(next_name, &c, e) < 0
-             ? err_at(e, "checkpoint of epoch %d", epoch)
+             ? err_at(e, "checkpoint after step %llu", (unsigned long long)step)
              : 0;
     free(state);
     if (rc < 0)
@@ -303,14 +304,14 @@ int node_live(struct node *n, node_does *const doing[N_WORKER_WANTS], void *owne
                                                     .exchange = n->exchange,
                                                     .step = &n->step,
                                                     .blocks = n->loader.blocks,
-                                                    .first_epoch = n->first_epoch,
+                                                    .first_step = n->first_step,
                                                     .has_test = n->loader.n_test > 0,
                                                     .started = n->started});
     while ((wants = worker_next(&n->worker, &request, e)) != WORKER_IS_DONE) {
         if (wants < 0)
             return wants;
         n->epoch = n->worker.epoch;
-        if (wants == WORKER_SAVES && node_write_checkpoint(n, request.epoch, e) < 0)
+        if (wants == WORKER_SAVES && node_write_checkpoint(n, request.step, e) < 0)
             return e->code;
         if (doing[wants] && doing[wants](owner, &request, e) < 0)
             return e->code;

@@ -107,7 +107,7 @@ struct node {
     double snapshot_at;   /* clock_now before which node_snapshot writes no model */
     int epoch;            /* the present one, from 1; 0: none yet */
     double best;          /* of the evaluations so far: accuracy, or with targets minus the loss */
-    int first_epoch;      /* from 0; later if resumed from a checkpoint */
+    uint64_t first_step;  /* done before: of the checkpoint from which it resumes, or 0 */
     uint64_t first_round; /* closed before training began: of a checkpoint, or 0 */
 };
 
@@ -213,6 +213,6 @@ bool node_snapshot(struct node *n);
 /* Changes to the node's folder, which file names are relative to: a codec runs in this process, and may
  * have called chdir. */
 int node_enter_folder(const struct node *n, struct err *e);
-int node_write_checkpoint(struct node *n, int epoch, struct err *e);
+int node_write_checkpoint(struct node *n, uint64_t step, struct err *e);
 
 #endif

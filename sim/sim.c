@@ -295,7 +295,7 @@ int sim_open(struct sim *s, const struct settings *set, const struct simulation 
              struct stopwatch *guard, struct err *e)
 {
     *s = (struct sim){.set = *set, .how = *how, .timing = set->seed, .guard = guard};
-    s->set.checkpoint_every = 0; /* a simulation writes none */
+    s->set.checkpoint_every = s->set.checkpoint_steps = 0; /* a simulation writes none */
     sim_queue_init(&s->queue, s->timing);
     if (open_all(s, folder, e) == 0)
         return 0;

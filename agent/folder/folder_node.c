@@ -464,8 +464,9 @@ static int prepare(struct node_process *f, struct err *e)
                  (long long)m->resume.step);
     else if (m->attempt > 1)
         log_line(LOG_LEVEL_INFO, "node", f->spec.id, "attempt %d begins anew: %s", m->attempt,
-                 f->set.checkpoint_every > 0 ? "there are no checkpoints of all nodes"
-                                             : "without --checkpoint-every there are no checkpoints");
+                 settings_has_checkpoints(&f->set)
+                     ? "there are no checkpoints of all nodes"
+                     : "without --checkpoint-every or --checkpoint-steps there are no checkpoints");
     if (!node_process_is_over(f) &&
         rank_packages_take(f->task, f->folder, json_object_get(f->entry, "packages"),
                            m->resumes ? &m->resume : NULL, e) < 0) {
@@ -565,7 +566,7 @@ static enum rank_status conclude(struct node_process *f)
                  "%s",
                  k->end == JOB_CANCELLED ? "was cancelled" : "has failed", k->node, k->reason, k->message,
                  f->folder,
-                 f->set.checkpoint_every > 0 ? "goes on from the last checkpoints" : "begins it anew");
+                 settings_has_checkpoints(&f->set) ? "goes on from the last checkpoints" : "begins it anew");
     if (k)
         return k->end == JOB_CANCELLED ? EXIT_CANCELLED : EXIT_JOB_FAILED;
     if (j->state == JOB_SUCCEEDED || f->rank == 0)

@@ -201,7 +201,7 @@ static bool has_point(const struct meeting_member *k, const struct meeting_point
 {
     for (size_t i = 0; i < k->n_points; i++)
         if (strcmp(k->points[i].job, p->job) == 0 && k->points[i].round == p->round &&
-            (k->node < 0 || k->points[i].epoch == p->epoch))
+            (k->node < 0 || k->points[i].step == p->step))
             return true;
     return false;
 }

@@ -32,7 +32,7 @@
 enum { MEETING_ID = 33, MEETING_NAME = 256, MEETING_CHECKPOINTS = 16 };
 
 /* A point of the job at which a node has a checkpoint; those of all nodes are of one point if job and round
- * are equal, and, of workers, the epoch (submit/results/results.h). */
+ * are equal, and, of workers, the step (submit/results/results.h). */
 struct meeting_point {
     char job[64];
     int64_t epoch, step, round;

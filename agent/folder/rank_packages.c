@@ -81,13 +81,13 @@ struct wanted_checkpoint {
     char path[PATH_MAX];
 };
 
-/* A server may have saved a round under a later epoch. */
+/* A server may have saved a round under a later step. */
 static bool is_wanted(void *arg, const char *path, const struct meeting_point *p)
 {
     struct wanted_checkpoint *w = arg;
 
     if (strcmp(p->job, w->at->job) != 0 || p->round != w->at->round ||
-        (!w->is_server && p->epoch != w->at->epoch))
+        (!w->is_server && p->step != w->at->step))
         return false;
     snprintf(w->path, sizeof w->path, "%s", path);
     return true;

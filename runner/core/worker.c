@@ -12,14 +12,9 @@
 typedef int state(struct worker *w, struct worker_request *request, struct err *e);
 
 static state at_epoch, at_row, at_shared_row, in_blocks, at_gradient, at_update, at_updated, at_params,
-    at_step_end, after_step, at_epoch_end, at_epoch_reached, at_epoch_eval, at_close, after_close,
-    at_last_barrier, at_last_eval, at_share, after_eval, at_end, is_done, at_rounds, at_barrier, at_release,
-    after_event;
-
-bool worker_keeps_epoch(const struct settings *set, int epoch)
-{
-    return set->checkpoint_every > 0 && epoch > 0 && epoch % set->checkpoint_every == 0;
-}
+    at_step_end, after_step, at_point, at_point_reached, at_next_row, at_epoch_end, at_epoch_reached,
+    at_epoch_eval, at_close, after_close, at_last_barrier, at_last_eval, at_share, after_eval, at_end,
+    is_done, at_rounds, at_barrier, at_release, after_event;
 
 static struct stopwatch *watch_of(const struct worker *w)
 {
@@ -45,12 +40,12 @@ static int after_call(struct worker *w, int rc, state *next)
     return WORKER_WAITS;
 }
 
-static int save_epoch(struct worker *w, struct worker_request *request, int epoch, state *next)
+static int save_state(struct worker *w, struct worker_request *request, uint64_t step, state *next)
 {
     w->state = next;
     w->saves = true;
     w->resumed = phase_enter(watch_of(w), PHASE_CHECKPOINT);
-    request->epoch = epoch;
+    request->step = step;
     return WORKER_SAVES;
 }
 
@@ -61,9 +56,10 @@ static int ask_evaluation(struct worker *w, enum worker_place at)
     return WORKER_EVALUATES;
 }
 
-static bool keeps_epoch(const struct worker *w)
+/* Is a checkpoint due after the step that was done last? */
+static bool keeps_state(const struct worker *w)
 {
-    return worker_keeps_epoch(w->cfg.set, w->epoch);
+    return settings_keeps(w->cfg.set, w->cfg.step->n_done);
 }
 
 static uint64_t rows_per_epoch(const struct worker *w)
@@ -191,8 +187,8 @@ static int at_update(struct worker *w, struct worker_request *request, struct er
 static int at_updated(struct worker *w, struct worker_request *request, struct err *e)
 {
     (void)e;
-    if (exchange_closes_early(w->cfg.exchange, w->cfg.step->n_done) && keeps_epoch(w))
-        return save_epoch(w, request, w->epoch, at_params);
+    if (exchange_closes_early(w->cfg.exchange, w->cfg.step->n_done) && keeps_state(w))
+        return save_state(w, request, w->cfg.step->n_done, at_params);
     return go_to(w, at_params);
 }
 
@@ -223,6 +219,34 @@ static int after_step(struct worker *w, struct worker_request *request, struct e
         phase_enter(watch_of(w), PHASE_EVALUATE);
         return ask_evaluation(w, WITHIN_EPOCH);
     }
+    return go_to(w, at_point);
+}
+
+/* The checkpoint at an epoch's end follows its evaluation, and none is written at the end of the job within
+ * an epoch. */
+static int at_point(struct worker *w, struct worker_request *request, struct err *e)
+{
+    struct exchange *x = w->cfg.exchange;
+
+    (void)request;
+    if (w->row >= rows_per_epoch(w) || step_is_last(w->cfg.step) || !keeps_state(w))
+        return go_to(w, at_row);
+    if (barrier_is_used(x))
+        return after_call(w, barrier_reach(x, BARRIER_POINT, w->cfg.step->n_done, e), at_point_reached);
+    return go_to(w, at_point_reached);
+}
+
+static int at_point_reached(struct worker *w, struct worker_request *request, struct err *e)
+{
+    (void)e;
+    return save_state(w, request, w->cfg.step->n_done, at_next_row);
+}
+
+static int at_next_row(struct worker *w, struct worker_request *request, struct err *e)
+{
+    (void)request, (void)e;
+    phase_enter(watch_of(w), PHASE_COMPUTE);
+    step_begin(w->cfg.step);
     return go_to(w, at_row);
 }
 
@@ -241,17 +265,16 @@ static int at_epoch_end(struct worker *w, struct worker_request *request, struct
      * replaces it, or an exchange that a longer job makes later. */
     w->is_saved = is_last && (barrier_is_used(x) || stop_vote_must_close(x));
     w->at = is_last ? AT_JOB_END : AT_EPOCH_END;
-    if (w->is_whole && barrier_is_used(x) && keeps_epoch(w))
-        return after_call(w, barrier_reach(x, BARRIER_EPOCH, w->cfg.step->n_done / rows_per_epoch(w), e),
-                          at_epoch_reached);
+    if (w->is_whole && barrier_is_used(x) && keeps_state(w))
+        return after_call(w, barrier_reach(x, BARRIER_POINT, w->cfg.step->n_done, e), at_epoch_reached);
     return go_to(w, at_epoch_reached);
 }
 
 static int at_epoch_reached(struct worker *w, struct worker_request *request, struct err *e)
 {
     (void)e;
-    if (w->is_whole && w->is_saved && keeps_epoch(w))
-        return save_epoch(w, request, w->epoch, at_epoch_eval);
+    if (w->is_whole && w->is_saved && keeps_state(w))
+        return save_state(w, request, w->cfg.step->n_done, at_epoch_eval);
     return go_to(w, at_epoch_eval);
 }
 
@@ -299,8 +322,7 @@ static int at_last_barrier(struct worker *w, struct worker_request *request, str
     (void)request;
     if (!barrier_is_used(x))
         return go_to(w, at_last_eval);
-    return after_call(w, barrier_reach(x, BARRIER_END, w->cfg.step->n_done / rows_per_epoch(w), e),
-                      at_last_eval);
+    return after_call(w, barrier_reach(x, BARRIER_END, w->cfg.step->n_done, e), at_last_eval);
 }
 
 static int check_test(const struct worker *w, struct err *e)
@@ -353,9 +375,10 @@ static int after_eval(struct worker *w, struct worker_request *request, struct e
     if (w->at == WITHIN_EPOCH) {
         phase_enter(watch_of(w), PHASE_COMPUTE);
         step_begin(w->cfg.step);
-        return go_to(w, at_row);
+        return go_to(w, at_point);
     }
-    return w->is_whole && keeps_epoch(w) ? save_epoch(w, request, w->epoch, at_epoch) : go_to(w, at_epoch);
+    return w->is_whole && keeps_state(w) ? save_state(w, request, w->cfg.step->n_done, at_epoch)
+                                         : go_to(w, at_epoch);
 }
 
 static int at_end(struct worker *w, struct worker_request *request, struct err *e)
@@ -379,34 +402,31 @@ static bool is_server(const struct worker *w)
     return w->cfg.step->cfg.node < 0;
 }
 
-/* A server is at the end of an epoch when it has closed as many rounds as the workers have at that point.
- * Rounds close one at a time, so no epoch is missed. An early last round ends no epoch. */
+/* A server is at a checkpoint's point of the job when it has closed as many rounds as the workers have at
+ * that step. Rounds close one at a time, so none is missed. An early last round is at no such point. */
 static int at_rounds(struct worker *w, struct worker_request *request, struct err *e)
 {
     struct exchange *x = w->cfg.exchange;
     bool is_over = barrier_is_used(x) || stop_vote_decision(x)->reason != STOP_NONE;
+    uint64_t apart = settings_checkpoint_steps(w->cfg.set), step = w->next_saved;
 
-    for (; !is_over && w->next_saved <= w->cfg.set->epochs; w->next_saved++) {
-        uint64_t step = (uint64_t)w->next_saved * rows_per_epoch(w);
-
-        if (step > settings_steps(w->cfg.set) || exchange_rounds_after(x, step) > exchange_rounds(x))
-            break;
-        if (worker_keeps_epoch(w->cfg.set, w->next_saved))
-            return save_epoch(w, request, w->next_saved++, at_rounds);
-    }
-    return at_barrier(w, request, e);
+    if (apart == 0 || is_over || step > settings_steps(w->cfg.set) ||
+        exchange_rounds_after(x, step) > exchange_rounds(x))
+        return at_barrier(w, request, e);
+    w->next_saved += apart;
+    return save_state(w, request, step, at_rounds);
 }
 
-/* Nothing is saved at the last barrier: if the last epoch has a checkpoint, it was written at that epoch's
- * own barrier. */
+/* Nothing is saved at the last barrier: if a checkpoint is due after the last step, it was written at a
+ * barrier of its own. */
 static int at_barrier(struct worker *w, struct worker_request *request, struct err *e)
 {
     enum barrier_kind kind;
-    uint64_t epoch;
+    uint64_t step;
 
-    if (barrier_is_reached(w->cfg.exchange, &kind, &epoch) && kind == BARRIER_EPOCH &&
-        epoch <= (uint64_t)w->cfg.set->epochs && worker_keeps_epoch(w->cfg.set, (int)epoch))
-        return save_epoch(w, request, (int)epoch, at_release);
+    if (barrier_is_reached(w->cfg.exchange, &kind, &step) && kind == BARRIER_POINT &&
+        step <= settings_steps(w->cfg.set) && settings_keeps(w->cfg.set, step))
+        return save_state(w, request, step, at_release);
     return at_release(w, request, e);
 }
 
@@ -432,12 +452,17 @@ static int after_event(struct worker *w, struct worker_request *request, struct 
 
 void worker_open(struct worker *w, const struct worker_config *cfg)
 {
-    *w = (struct worker){
-        .cfg = *cfg, .epoch = cfg->first_epoch, .state = at_epoch, .loss = NAN, .accuracy = NAN};
+    uint64_t apart = settings_checkpoint_steps(cfg->set), first = cfg->first_step;
+
+    *w = (struct worker){.cfg = *cfg,
+                         .epoch = first ? (int)(first / (uint64_t)cfg->set->steps_per_epoch) : 0,
+                         .state = at_epoch,
+                         .loss = NAN,
+                         .accuracy = NAN};
     if (!is_server(w))
         return;
     w->state = at_rounds;
-    w->next_saved = cfg->first_epoch + 1;
+    w->next_saved = apart ? first - first % apart + apart : 0;
 }
 
 int worker_next(struct worker *w, struct worker_request *request, struct err *e)
@@ -447,6 +472,7 @@ int worker_next(struct worker *w, struct worker_request *request, struct err *e)
     *request = (struct worker_request){.epoch = w->epoch};
     if (wants) {
         w->held = 0;
+        request->step = w->held_step;
         return wants;
     }
     if (w->saves)
@@ -456,6 +482,7 @@ int worker_next(struct worker *w, struct worker_request *request, struct err *e)
     if (!w->is_behind || (wants != WORKER_EVALUATES && wants != WORKER_SAVES))
         return wants;
     w->held = wants;
+    w->held_step = request->step;
     return ask_store(w);
 }
 

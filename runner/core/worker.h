@@ -29,7 +29,10 @@
  *   at_params        the codec's exchange of params; may wait                          at_step_end
  *   at_step_end      rows of train.csv and comm.csv                  WORKER_RECORDS    after_step
  *   after_step       --eval-every or the codec, within an epoch      WORKER_EVALUATES  at_share
- *                    no evaluation is due                                              at_row
+ *                    no evaluation is due                                              at_point
+ *   at_point         barrier before a checkpoint (asgd); may wait                      at_point_reached
+ *                    no checkpoint is due within the epoch                             at_row
+ *   at_point_reached the step's checkpoint                           WORKER_SAVES      at_row
  *   at_epoch_end     barrier before a checkpoint (asgd); may wait                      at_epoch_reached
  *   at_epoch_reached the last barrier or exchange changes params     WORKER_SAVES      at_epoch_eval
  *   at_epoch_eval    after the job's last epoch                                        at_close
@@ -39,7 +42,7 @@
  *   at_last_barrier  for the servers' model (asgd); may wait                           at_last_eval
  *   at_last_eval     unless this model was evaluated already         WORKER_EVALUATES  at_share
  *   at_share         evaluations that nodes decide by; may wait                        after_eval
- *   after_eval       within an epoch                                                   at_row
+ *   after_eval       within an epoch                                                   at_point
  *                    at an epoch's end, unless it is saved           WORKER_SAVES      at_epoch
  *   at_end           rows of traffic after the last step             WORKER_RECORDS    WORKER_IS_DONE
  *
@@ -49,9 +52,9 @@
  *
  * A server takes no steps: it waits for events until its last worker has left.
  *
- *   at_rounds        the rounds of an epoch to be saved are closed   WORKER_SAVES      at_rounds
- *                    no such epoch                                                     at_barrier
- *   at_barrier       all workers wait at the end of such an epoch    WORKER_SAVES      at_release
+ *   at_rounds        the rounds before a checkpoint are closed       WORKER_SAVES      at_rounds
+ *                    no such checkpoint                                                at_barrier
+ *   at_barrier       all workers wait before a checkpoint            WORKER_SAVES      at_release
  *   at_release       they continue; then an event of the mesh        WORKER_WAITS      after_event
  *                    after the last worker has left                  WORKER_IS_DONE
  *   after_event      rows of comm.csv                                WORKER_RECORDS    at_rounds
@@ -86,7 +89,7 @@ enum worker_wants {
     WORKER_WAITS,     /* events of the mesh, until worker_waits is false; a server: one */
     WORKER_EVALUATES, /* the model on the test set: then call worker_evaluated */
     WORKER_RECORDS,   /* the row of train.csv, if there is one, and rows of comm.csv for a closed round */
-    WORKER_SAVES,     /* a checkpoint of the epoch */
+    WORKER_SAVES,     /* a checkpoint */
     WORKER_IS_DONE,   /* the node's part is over */
     N_WORKER_WANTS
 };
@@ -94,7 +97,8 @@ enum worker_wants {
 enum worker_place { WITHIN_EPOCH, AT_EPOCH_END, AT_JOB_END };
 
 struct worker_request {
-    int epoch;       /* from 1: the present one; WORKER_SAVES: that of the checkpoint */
+    int epoch;       /* from 1: the present one */
+    uint64_t step;   /* WORKER_SAVES: the steps that each worker has done at the checkpoint */
     size_t row;      /* WORKER_COMPUTES: of the mini-batch in its epoch, from 0 */
     int block, i;    /* WORKER_COMPUTES: the block's number; it is the worker's i-th block */
     bool takes_part; /* WORKER_COMPUTES: otherwise nothing of a program's step is used */
@@ -112,14 +116,14 @@ struct worker_config { /* pointers are borrowed while the worker is used */
     struct exchange *exchange; /* attached to a mesh */
     struct step *step;         /* its config has node, blocks, exchange and settings of this node */
     const int *blocks;         /* (step's n_blocks) */
-    int first_epoch;           /* completed epochs: of a checkpoint, or 0 */
+    uint64_t first_step;       /* steps done: of a checkpoint, or 0 */
     bool has_test;             /* there is a test set, whose loss must be a number */
     double started;            /* the time of the exchange's stopwatch from which rows' time_s counts */
 };
 
 struct worker {
     struct worker_config cfg;
-    int epoch; /* from 1; 0: none yet. A server: that of its checkpoint, or 0 */
+    int epoch; /* from 1; 0: none yet. A server: the completed ones of its checkpoint, or 0 */
 
     /* Internal. */
     int (*state)(struct worker *, struct worker_request *, struct err *);
@@ -137,9 +141,10 @@ struct worker {
     bool shares_last;      /* the job's last evaluation is shared, too */
     bool is_unevaluated;   /* the final model may differ from the one evaluated last */
     bool has_ended;
-    int next_saved; /* server: the first epoch with rounds that may still be open */
-    bool is_behind; /* params are older than the program's tensors */
-    int held;       /* the request that follows WORKER_STORES; 0: none */
+    uint64_t next_saved; /* server: the first step with a checkpoint whose rounds may still be open */
+    bool is_behind;      /* params are older than the program's tensors */
+    int held;            /* the request that follows WORKER_STORES; 0: none */
+    uint64_t held_step;  /* of that request */
 };
 
 void worker_open(struct worker *w, const struct worker_config *cfg);
@@ -159,8 +164,5 @@ int worker_evaluated(struct worker *w, double loss, double accuracy, struct err 
 int worker_event(struct worker *w, struct mesh_event *ev, struct err *e);
 /* Is an event needed before worker_next may be called? */
 bool worker_waits(const struct worker *w);
-
-/* Is a checkpoint written at the end of this epoch (from 1)? */
-bool worker_keeps_epoch(const struct settings *set, int epoch);
 
 #endif

@@ -48,11 +48,11 @@ size_t barrier_bytes(const struct exchange *x)
     return most * sizeof(float);
 }
 
-static int send_barrier(struct exchange *x, int to, uint16_t channel, enum barrier_kind kind, uint64_t epoch,
+static int send_barrier(struct exchange *x, int to, uint16_t channel, enum barrier_kind kind, uint64_t step,
                         const float *params, size_t n, struct err *e)
 {
     const struct mesh_head h = {
-        .kind = FRAME_BARRIER, .peer = to, .channel = channel, .index = kind, .round = epoch};
+        .kind = FRAME_BARRIER, .peer = to, .channel = channel, .index = kind, .round = step};
     struct mesh_buf *b = mesh_buf_take(x->mesh);
     int rc;
 
@@ -68,16 +68,16 @@ static int send_barrier(struct exchange *x, int to, uint16_t channel, enum barri
 
 /* A worker's side. */
 
-int barrier_reach(struct exchange *x, enum barrier_kind kind, uint64_t epoch, struct err *e)
+int barrier_reach(struct exchange *x, enum barrier_kind kind, uint64_t step, struct err *e)
 {
     struct barrier *b = &x->barrier;
 
     b->kind = kind;
-    b->epoch = epoch;
+    b->step = step;
     b->n_open = x->n_channels;
     for (int i = 0; i < x->n_channels; i++) {
         b->answered[i] = false;
-        if (send_barrier(x, x->channels[i].server, x->channels[i].id, kind, epoch, NULL, 0, e) < 0)
+        if (send_barrier(x, x->channels[i].server, x->channels[i].id, kind, step, NULL, 0, e) < 0)
             return e->code;
     }
     return CODEC_WAIT;
@@ -112,7 +112,7 @@ static int on_answer(struct exchange *x, const struct mesh_head *h, const struct
     bool has_result = h->index == BARRIER_END && buf->len == bytes;
 
     if (!ch || h->peer != ch->server || b->n_open == 0 || b->answered[i] || (!has_result && buf->len > 0) ||
-        (h->index != BARRIER_UNDER_WAY && h->index != (uint32_t)b->kind) || h->round != b->epoch)
+        (h->index != BARRIER_UNDER_WAY && h->index != (uint32_t)b->kind) || h->round != b->step)
         return err_set(x->e, ERR_PROTOCOL,
                        "node %d sent an answer to a barrier at which this node does not wait", h->peer);
     if (h->index == BARRIER_UNDER_WAY)
@@ -141,45 +141,45 @@ static int on_reached(struct exchange *x, const struct mesh_head *h, const struc
 
     if (is_valid && h->index == BARRIER_COMPUTES)
         return CODEC_GO;
-    if (!is_valid || h->index > BARRIER_END || h->round < w->epoch) {
+    if (!is_valid || h->index > BARRIER_END || h->round < w->step) {
         err_set(x->e, ERR_PROTOCOL, "node %d sent a message of a barrier that it cannot have reached",
                 h->peer);
         return channel_drop_sender(&x->channels[0], h->peer);
     }
     if (!anyone_waits(x))
         x->barrier.waited_since = stopwatch_now(x->watch);
-    w->epoch = h->round;
+    w->step = h->round;
     w->waits = true;
     w->has_ended = h->index == BARRIER_END;
     return w->has_ended ? exchange_on_ended(x, h->peer) : CODEC_GO;
 }
 
-bool barrier_is_reached(const struct exchange *x, enum barrier_kind *kind, uint64_t *epoch)
+bool barrier_is_reached(const struct exchange *x, enum barrier_kind *kind, uint64_t *step)
 {
     const struct barrier *b = &x->barrier;
-    uint64_t least[] = {[BARRIER_EPOCH] = UINT64_MAX, [BARRIER_END] = UINT64_MAX};
+    uint64_t least[] = {[BARRIER_POINT] = UINT64_MAX, [BARRIER_END] = UINT64_MAX};
 
     for (int k = 0; b->workers && k < x->cfg.n_workers; k++) {
         const struct barrier_worker *w = &b->workers[k];
-        uint64_t *at = &least[w->has_ended ? BARRIER_END : BARRIER_EPOCH];
+        uint64_t *at = &least[w->has_ended ? BARRIER_END : BARRIER_POINT];
 
         if (w->is_gone)
             continue;
         if (!w->waits)
             return false;
-        if (w->epoch < *at)
-            *at = w->epoch;
+        if (w->step < *at)
+            *at = w->step;
     }
-    *kind = least[BARRIER_EPOCH] < UINT64_MAX ? BARRIER_EPOCH : BARRIER_END;
-    *epoch = least[*kind];
-    return *epoch < UINT64_MAX;
+    *kind = least[BARRIER_POINT] < UINT64_MAX ? BARRIER_POINT : BARRIER_END;
+    *step = least[*kind];
+    return *step < UINT64_MAX;
 }
 
 /* Is the answer of this barrier for that worker? The last barrier is complete when all workers wait at it,
  * and a worker that has ended waits at no other barrier. */
-static bool is_answered_by(const struct barrier_worker *w, enum barrier_kind kind, uint64_t epoch)
+static bool is_answered_by(const struct barrier_worker *w, enum barrier_kind kind, uint64_t step)
 {
-    return !w->is_gone && w->waits && (kind == BARRIER_END || (!w->has_ended && w->epoch == epoch));
+    return !w->is_gone && w->waits && (kind == BARRIER_END || (!w->has_ended && w->step == step));
 }
 
 int barrier_release(struct exchange *x, struct err *e)
@@ -188,17 +188,17 @@ int barrier_release(struct exchange *x, struct err *e)
     struct barrier *b = &x->barrier;
     const float *model = exchange_server_model(ch);
     enum barrier_kind kind;
-    uint64_t epoch;
+    uint64_t step;
 
-    if (!barrier_is_reached(x, &kind, &epoch))
+    if (!barrier_is_reached(x, &kind, &step))
         return CODEC_GO;
     for (int k = 0; k < x->cfg.n_workers; k++) {
         struct barrier_worker *w = &b->workers[k];
 
-        if (!is_answered_by(w, kind, epoch))
+        if (!is_answered_by(w, kind, step))
             continue;
         w->waits = false;
-        if (send_barrier(x, k, ch->id, kind, w->epoch, model, kind == BARRIER_END && model ? ch->n_params : 0,
+        if (send_barrier(x, k, ch->id, kind, w->step, model, kind == BARRIER_END && model ? ch->n_params : 0,
                          e) < 0)
             return e->code;
     }
@@ -235,7 +235,7 @@ int barrier_send_under_way(struct exchange *x, double period, struct err *e)
 
         w->has_sent = false;
         if (w->waits && !w->is_gone && mesh_queued_for(x->mesh, k) == 0 &&
-            send_barrier(x, k, x->channels[0].id, BARRIER_UNDER_WAY, w->epoch, NULL, 0, e) < 0)
+            send_barrier(x, k, x->channels[0].id, BARRIER_UNDER_WAY, w->step, NULL, 0, e) < 0)
             return e->code;
     }
     return CODEC_GO;
@@ -315,8 +315,8 @@ void barrier_waits_for(const struct exchange *x, char *out, size_t size)
     if (i >= 0 && x->barrier.kind == BARRIER_END)
         snprintf(out, size, "node %d's message that all workers have ended", x->channels[i].server);
     else if (i >= 0)
-        snprintf(out, size, "node %d's message that all workers have completed epoch %" PRIu64,
-                 x->channels[i].server, x->barrier.epoch);
+        snprintf(out, size, "node %d's message that all workers have done step %" PRIu64,
+                 x->channels[i].server, x->barrier.step);
 }
 
 /* On a server where some workers wait at a barrier: returns the worker whose last message is the oldest, of

@@ -1,12 +1,12 @@
 /* barrier -- in an asynchronous job with servers: a point at which no message is in transit and every worker
- * has completed the same epoch, or has ended. A worker sends a barrier message to each server and waits; a
- * connection keeps the order, so its earlier messages have arrived when that one does. When the last worker's
- * message has arrived, a server sends all of them an answer, after every reply that they wait for.
+ * has done the same number of steps, or has ended. A worker sends a barrier message to each server and waits;
+ * a connection keeps the order, so its earlier messages have arrived when that one does. When the last
+ * worker's message has arrived, a server sends all of them an answer, after every reply that they wait for.
  *
- *     worker  reaches an epoch, waits ---- FRAME_BARRIER, epoch ----> server  counts the workers that wait
- *     worker  continues             <---- FRAME_BARRIER, epoch -----  server  when all wait
+ *     worker  reaches a step, waits  ---- FRAME_BARRIER, step -----> server  counts the workers that wait
+ *     worker  continues             <---- FRAME_BARRIER, step ------  server  when all wait
  *
- * At an epoch's barrier each node writes its checkpoint: together they are one state of the job. At the last
+ * At a step's barrier each node writes its checkpoint: together they are one state of the job. At the last
  * barrier, where workers end, the answer carries the model that the server holds: it is the job's result, and
  * the model with which every worker ends. The rule is told that a worker waiting there has left.
  *
@@ -30,7 +30,7 @@
 struct exchange;
 
 enum barrier_kind {
-    BARRIER_EPOCH,     /* of a worker: it has completed the epoch; of a server: all workers have */
+    BARRIER_POINT,     /* of a worker: it has done the step; of a server: all workers have */
     BARRIER_END,       /* of a worker: it has completed its part; of a server: all have, with its model */
     BARRIER_UNDER_WAY, /* of a server: all workers that are not at the barrier compute */
     BARRIER_COMPUTES,  /* of a worker at no barrier: it computes, although it has sent nothing for a while */
@@ -38,8 +38,8 @@ enum barrier_kind {
 };
 
 struct barrier_worker {
-    uint64_t epoch;
-    bool waits;         /* at that epoch's barrier */
+    uint64_t step;
+    bool waits;         /* at that step's barrier */
     bool has_ended;     /* waits at the last barrier */
     bool is_gone;       /* is lost, or has left after the last barrier */
     bool has_sent;      /* a message of it has arrived since the last BARRIER_UNDER_WAY */
@@ -53,24 +53,24 @@ struct barrier {
     bool *answered;                 /* worker: (n_servers) */
     int n_open;                     /* worker: servers whose answer is missing; 0: it is at no barrier */
     enum barrier_kind kind;         /* worker: of the barrier at which it waits */
-    uint64_t epoch;
+    uint64_t step;
 };
 
 int barrier_open(struct exchange *x, struct err *e);
 void barrier_clear(struct barrier *b);
 size_t barrier_bytes(const struct exchange *x); /* of the longest message */
 
-/* Does the job have barriers? Then a worker calls barrier_reach after each epoch that is checkpointed, and
+/* Does the job have barriers? Then a worker calls barrier_reach before each checkpoint, and
  * at its end. */
 bool barrier_is_used(const struct exchange *x);
-/* A worker has completed `epoch` epochs; BARRIER_END: and its part of the job. Returns CODEC_WAIT until all
+/* A worker has done `step` steps; BARRIER_END: and its part of the job. Returns CODEC_WAIT until all
  * servers have answered, CODEC_GO from exchange_on_event then, or a code. */
-int barrier_reach(struct exchange *x, enum barrier_kind kind, uint64_t epoch, struct err *e);
+int barrier_reach(struct exchange *x, enum barrier_kind kind, uint64_t step, struct err *e);
 bool barrier_waits(const struct exchange *x); /* does this worker wait at a barrier? */
 
 /* On a server, after each event: do all workers wait? If so, it may save its state, and must then call
- * barrier_release. *epoch: the last epoch that all of them have completed. */
-bool barrier_is_reached(const struct exchange *x, enum barrier_kind *kind, uint64_t *epoch);
+ * barrier_release. *step: the last step that all of them have done. */
+bool barrier_is_reached(const struct exchange *x, enum barrier_kind *kind, uint64_t *step);
 int barrier_release(struct exchange *x, struct err *e);
 /* Call these once a period or more often. A server sends BARRIER_UNDER_WAY to the workers at a barrier, a
  * worker that computes sends BARRIER_COMPUTES to the servers. CODEC_GO or a code. */

@@ -73,6 +73,7 @@ static const struct json_field fields[] = {
     F(time_limit_s, JSON_FIELD_DOUBLE, .min = 1, .max = TIME_LIMIT_MAX_S, .may_change = true),
     F(trace, JSON_FIELD_BOOL, .required = false, .may_change = true),
     F(checkpoint_every, JSON_FIELD_INT, .min = 0, .max = 1e6, .may_change = true),
+    F(checkpoint_steps, JSON_FIELD_INT, .min = 0, .max = 1e9, .required = false, .may_change = true),
     F(executor, JSON_FIELD_BOOL, .required = false),
     F(trainer, JSON_FIELD_TEXT, .required = false),
     F(arguments, JSON_FIELD_TEXT, .required = false),
@@ -126,6 +127,24 @@ uint64_t settings_steps(const struct settings *s)
     return most > 0 && most < n ? most : n;
 }
 
+bool settings_has_checkpoints(const struct settings *s)
+{
+    return s->checkpoint_every > 0 || s->checkpoint_steps > 0;
+}
+
+uint64_t settings_checkpoint_steps(const struct settings *s)
+{
+    return s->checkpoint_steps > 0 ? (uint64_t)s->checkpoint_steps
+                                   : (uint64_t)s->checkpoint_every * (uint64_t)s->steps_per_epoch;
+}
+
+bool settings_keeps(const struct settings *s, uint64_t step)
+{
+    uint64_t apart = settings_checkpoint_steps(s);
+
+    return apart > 0 && step > 0 && step % apart == 0;
+}
+
 static int shared_blocks(struct blocks *b, const struct settings *s, struct err *e)
 {
     if (s->redundancy > 1 || s->block_assignment != BLOCKS_IID || s->block_ratio[0])
@@ -137,7 +156,7 @@ static int shared_blocks(struct blocks *b, const struct settings *s, struct err 
             e, ERR_CONFIG,
             "/feed: workers that share the mini-batches make unequal numbers of steps; that is for "
             "--parallel_sgd asgd");
-    if (s->checkpoint_every > 0 || s->starts_from == STARTS_FROM_CHECKPOINT)
+    if (settings_has_checkpoints(s) || s->starts_from == STARTS_FROM_CHECKPOINT)
         return err_set(e, ERR_CONFIG, "/feed: a job with shared mini-batches writes no checkpoints");
     return blocks_init_shared(b, s->node_count, e);
 }
@@ -193,6 +212,11 @@ int settings_check(const struct settings *s, struct err *e)
     blocks_clear(&b);
     if (check_transport(s, e) < 0)
         return e->code;
+    if (s->checkpoint_every > 0 && s->checkpoint_steps > 0)
+        return err_set(e, ERR_CONFIG,
+                       "/checkpoint_steps: there are checkpoints every %d epochs already; leave one of "
+                       "--checkpoint-every and --checkpoint-steps out",
+                       s->checkpoint_every);
     if (s->min_nodes > s->node_count)
         return err_set(e, ERR_CONFIG, "/min_nodes: %d is more than the %d workers", s->min_nodes,
                        s->node_count);

@@ -107,6 +107,7 @@ struct settings {
     int min_nodes;                  /* with continue: the job ends with fewer workers */
     bool trace;                     /* each node records a trace of its time: shared/records/trace_file.h */
     int checkpoint_every;           /* epochs from one checkpoint to the next; 0: none */
+    int checkpoint_steps;           /* the same in steps; at most one of the two is not 0 */
     bool executor;     /* the job runs the executor `codec`, and trains nothing (codecs/executor.h) */
     char trainer[256]; /* file of the program that trains on each worker (shared/trainer/); "": psgd does */
     char arguments[2048];         /* of the executor, or of the trainer, each followed by a line feed */
@@ -123,6 +124,11 @@ json_t *settings_json(const struct settings *s); /* NULL: no memory */
 int settings_check(const struct settings *s, struct err *e);
 /* The steps of each worker in the whole job, if nothing ends it early. */
 uint64_t settings_steps(const struct settings *s);
+bool settings_has_checkpoints(const struct settings *s);
+/* The steps of a worker from one checkpoint to the next; 0: the job writes none. */
+uint64_t settings_checkpoint_steps(const struct settings *s);
+/* Is a checkpoint written after this step (from 1)? */
+bool settings_keeps(const struct settings *s, uint64_t step);
 /* The blocks of a job: in its ratio, or by its assignment. ERR_CONFIG, with the field. */
 int settings_blocks(struct blocks *b, const struct settings *s, struct err *e);
 /* Checks that a job with these settings can resume one with the settings `then`. ERR_CONFIG: the message has

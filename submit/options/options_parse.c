@@ -309,7 +309,7 @@ static int parse_resumed(struct options *o, unsigned verb, int argc, char **argv
     struct options given = *o, earlier;
 
     options_defaults(o);
-    if (options_take_earlier(o, given.args.given, given.resume, e) < 0)
+    if (options_take_earlier(o, (verb & FOR_PACK) || given.slurm[0], given.args.given, given.resume, e) < 0)
         return e->code;
     earlier = *o;
     if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0 || apply_preset(o, e) < 0)

@@ -196,7 +196,8 @@ void options_take_arguments(struct options *o, const json_t *doc)
     }
 }
 
-int options_take_earlier(struct options *o, const bool *given, const char *folder, struct err *e)
+int options_take_earlier(struct options *o, bool without_agents, const bool *given, const char *folder,
+                         struct err *e)
 {
     char path[PATH_MAX];
     const json_t *texts, *facts;
@@ -214,9 +215,12 @@ int options_take_earlier(struct options *o, const bool *given, const char *folde
     else if (is_of_executor(texts))
         rc = err_set(e, ERR_CONFIG, "an executor keeps no checkpoints; job_submit rerun runs it again");
     else if (json_is_object(texts))
-        rc = take_texts(o, FOR_SUBMIT, given, texts, e);
+        rc = take_texts(o, without_agents ? FOR_PACK : FOR_SUBMIT, given, texts, e);
     else
         rc = err_set(e, ERR_CONFIG, "/facts/options: missing");
+    if (without_agents) /* the servers of a job on agents are in its list */
+        o->servers = (int)json_integer_value(
+            json_object_get(json_object_get(o->document, "settings"), "server_count"));
     return rc < 0 ? err_at(e, "%s", path) : 0;
 }
 

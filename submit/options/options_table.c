@@ -155,6 +155,8 @@ static struct args_option table[] = {
      "seconds the job may run"},
     {"checkpoint-every", "", SETTING(checkpoint_every), FOR_SUBMIT | FOR_PACK, JOB, "N",
      "epochs between checkpoints; 0: none"},
+    {"checkpoint-steps", "", SETTING(checkpoint_steps), FOR_SUBMIT | FOR_PACK, JOB, "N",
+     "steps between checkpoints, in place of --checkpoint-every; 0: none"},
     {"init-from", "", ARGS_PATH, AT(init_from), FOR_SUBMIT | FOR_PACK, JOB, "FILE",
      "initial weights, a .safetensors file; else weights drawn from the seed"},
     {"resume", "", ARGS_PATH, AT(resume), FOR_SUBMIT | FOR_PACK, JOB, "DIR",

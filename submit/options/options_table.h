@@ -38,8 +38,9 @@ int options_check_resume(const struct options *o, const struct options *earlier,
  * executor, and the verb does not. */
 int options_take_texts(struct options *o, unsigned verb, const json_t *texts, struct err *e);
 /* Takes those of the job in `folder`, except the ones that are `given` (by index in the table) and may
- * differ. o->document: its run.json. */
-int options_take_earlier(struct options *o, const bool *given, const char *folder, struct err *e);
+ * differ; `without_agents`: not the list of agents either. o->document: its run.json. */
+int options_take_earlier(struct options *o, bool without_agents, const bool *given, const char *folder,
+                         struct err *e);
 /* If the command line has no operands, takes the arguments of the executor, or of the training program, of
  * the job whose run.json is `doc`, into which they point; and the digest of that program. */
 void options_take_arguments(struct options *o, const json_t *doc);

@@ -341,7 +341,7 @@ void checkpoint_position_of(struct checkpoint_position *out, const struct tensor
 bool checkpoint_is_at(const struct tensor_file *f, const struct checkpoint_position *p, int node)
 {
     return strcmp(meta_text(f, "job_id"), p->job) == 0 && strcmp(meta_text(f, "round"), p->round) == 0 &&
-           (node < 0 || strcmp(meta_text(f, "epoch"), p->epoch) == 0);
+           (node < 0 || strcmp(meta_text(f, "step"), p->step) == 0);
 }
 
 static const char *const endings[] = {"", CHECKPOINT_PREVIOUS};

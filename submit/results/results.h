@@ -43,7 +43,7 @@ int results_of_attempt(char out[PATH_MAX], const struct submission *s, int attem
 void checkpoint_file_name(char out[64], int node, const char *ending);
 
 /* The point of a job at which a checkpoint was made. Checkpoints of all nodes are of one point if job and
- * round are equal, and, of workers, the epoch: a server may have saved a round under a later epoch. */
+ * round are equal, and, of workers, the step: a server may have saved a round under a later step. */
 struct checkpoint_position {
     char job[64], epoch[24], step[24], round[24];
 };

@@ -18,7 +18,7 @@
 
 #define COPIES_FOLDER "mirror"
 
-/* Pauses between two copies, and after downloads that were not of the same epoch. */
+/* Pauses between two copies, and after downloads that were not of the same step. */
 static const double PAUSE_S = 2, AGAIN_S = 0.2;
 
 /* FOLDER/mirror/checkpoints/node-0.safetensors and then `ending`, "" or ".new"; `kind`: "", the node's last
@@ -33,18 +33,18 @@ static int name_copy(char path[PATH_MAX], const struct submission *s, const stru
     return file_join(path, PATH_MAX, s->folder, below, e);
 }
 
-/* The last epoch of which every worker has written a checkpoint: all workers compute in a later one. */
-static int epoch_of_all(const struct submission *s)
+/* The last step after which every worker has written a checkpoint: all have done a later one since. */
+static uint64_t step_of_all(const struct submission *s)
 {
-    int64_t epoch = s->settings.epochs;
+    uint64_t step = settings_steps(&s->settings), apart = settings_checkpoint_steps(&s->settings);
 
     for (size_t i = 0; i < s->n_nodes; i++) {
         const struct job_node *n = &s->nodes[i];
 
-        if (!node_is_server(n) && n->view.progress.epoch - 1 < epoch)
-            epoch = n->view.progress.epoch - 1;
+        if (!node_is_server(n) && (uint64_t)n->view.progress.step < step + 1)
+            step = n->view.progress.step > 0 ? (uint64_t)n->view.progress.step - 1 : 0;
     }
-    return (int)(epoch - epoch % s->settings.checkpoint_every);
+    return step - step % apart;
 }
 
 static bool can_download(const struct submission *s)
@@ -97,8 +97,8 @@ static int open_copy(struct tensor_file *f, const struct submission *s, const st
                                                                              : tensor_file_open(f, path, e);
 }
 
-/* Sets *epoch if all downloads are of the same point of the job. */
-static bool are_of_one_epoch(int *epoch, const struct submission *s)
+/* Sets *step if all downloads are of the same point of the job. */
+static bool are_of_one_point(uint64_t *step, const struct submission *s)
 {
     struct checkpoint_position p = {0};
 
@@ -116,12 +116,12 @@ static bool are_of_one_epoch(int *epoch, const struct submission *s)
         if (!is_at)
             return false;
     }
-    *epoch = atoi(p.epoch);
+    *step = strtoull(p.step, NULL, 10);
     return true;
 }
 
 /* Gives a download its name; the copy before it becomes the node's previous one. If this program ends between
- * two nodes, all nodes have copies of the epoch before. */
+ * two nodes, all nodes have copies of the step before. */
 static int place_copy(const struct submission *s, const struct job_node *n, struct err *e)
 {
     char new[PATH_MAX], now[PATH_MAX], before[PATH_MAX];
@@ -135,17 +135,17 @@ static int place_copy(const struct submission *s, const struct job_node *n, stru
 
 static void finish_copying(struct checkpoint_copies *c, struct submission *s)
 {
-    int epoch;
+    uint64_t step;
     struct err e;
 
-    if (!are_of_one_epoch(&epoch, s)) {
+    if (!are_of_one_point(&step, s)) {
         c->not_before = clock_now() + AGAIN_S;
-    } else if (epoch > c->epoch) {
+    } else if (step > c->step) {
         for (size_t i = 0; i < s->n_nodes; i++)
             if (place_copy(s, &s->nodes[i], &e) < 0)
                 console_error("%s", e.text);
-        c->epoch = epoch;
-        console_more("The checkpoints of epoch %d are copied.", epoch);
+        c->step = step;
+        console_more("The checkpoints of step %llu are copied.", (unsigned long long)step);
     }
     retry_stop_copying(c, s);
 }
@@ -154,14 +154,14 @@ void retry_copy_checkpoints(struct checkpoint_copies *c, struct submission *s)
 {
     struct err e;
 
-    if (s->opt->retries == 0 || s->settings.checkpoint_every == 0)
+    if (s->opt->retries == 0 || !settings_has_checkpoints(&s->settings))
         return;
     if (c->fds) {
         if (!submission_is_calling(s))
             finish_copying(c, s);
         return;
     }
-    if (clock_now() < c->not_before || epoch_of_all(s) <= c->epoch || !can_download(s))
+    if (clock_now() < c->not_before || step_of_all(s) <= c->step || !can_download(s))
         return;
     c->not_before = clock_now() + PAUSE_S;
     if (start_copying(c, s, &e) < 0) {
@@ -262,15 +262,16 @@ int retry_begin(struct submission *s, struct err *e)
 {
     char from[PATH_MAX];
     int attempt = s->attempt + 1;
-    bool keeps = s->settings.checkpoint_every > 0;
+    bool keeps = settings_has_checkpoints(&s->settings);
 
     choose_source(from, s);
     note_attempt(s);
-    console_info("Attempt %d of at most %d %s.", attempt, s->opt->retries + 1,
-                 from[0]                ? "goes on from the last checkpoints of all nodes"
-                 : s->settings.executor ? "begins anew"
-                 : keeps                ? "begins anew: there are no checkpoints of all nodes yet"
-                                        : "begins anew: without --checkpoint-every there are no checkpoints");
+    console_info(
+        "Attempt %d of at most %d %s.", attempt, s->opt->retries + 1,
+        from[0]                ? "goes on from the last checkpoints of all nodes"
+        : s->settings.executor ? "begins anew"
+        : keeps                ? "begins anew: there are no checkpoints of all nodes yet"
+                : "begins anew: without --checkpoint-every or --checkpoint-steps there are no checkpoints");
     return submission_again(s, attempt, from[0] ? from : s->opt->resume, e);
 }
 

@@ -23,12 +23,12 @@ int retry_set_aside(const struct submission *s, struct err *e);
 
 /* Copies of the checkpoints of a running job; {0}: none yet. */
 struct checkpoint_copies {
-    int epoch;         /* of the copies */
+    uint64_t step;     /* of the copies */
     int *fds;          /* (s->n_nodes) of the downloads; NULL: none run. Owned */
     double not_before; /* clock_now: of the next downloads */
 };
 
-/* Call often; does not block, and does nothing without --retries. Downloads the checkpoints of an epoch once
+/* Call often; does not block, and does nothing without --retries. Downloads the checkpoints of a step once
  * all workers have completed it, and keeps them if they are of the same point of the job. A failed copy is
  * repeated. */
 void retry_copy_checkpoints(struct checkpoint_copies *c, struct submission *s);

@@ -16,7 +16,7 @@
 
 static bool uses_checkpoints(const struct submission *s)
 {
-    return s->settings.checkpoint_every > 0 || s->resume[0];
+    return settings_has_checkpoints(&s->settings) || s->resume[0];
 }
 
 int start_from_choose(struct submission *s, bool is_quiescent, struct err *e)
@@ -46,23 +46,27 @@ int start_from_check_asgd(const struct submission *s, struct err *e)
 }
 
 /* Each node keeps its last two checkpoints, and only rounds synchronize the nodes: a node may be almost a
- * round ahead of another. If each round contains at most one checkpointed epoch, the last checkpoint of one
+ * round ahead of another. If each round contains at most one checkpoint, the last checkpoint of one
  * node is the last or second last of the other. */
 int start_from_check_kept(const struct submission *s, struct err *e)
 {
     const struct settings *set = &s->settings;
-    long long apart = (long long)set->checkpoint_every * set->steps_per_epoch;
+    uint64_t epoch = (uint64_t)set->steps_per_epoch, apart = settings_checkpoint_steps(set);
+    uint64_t round = set->local_steps > 0 ? (uint64_t)set->local_steps : epoch;
 
     if (apart == 0 || set->sync == SYNC_ASGD || !s->sends_params || set->node_count + set->server_count < 2 ||
-        set->local_steps <= apart || set->epochs < 2 * set->checkpoint_every)
+        round <= apart || settings_steps(set) < 2 * apart)
         return 0;
     err_set(
         e, ERR_CONFIG,
-        "--checkpoint-every %d: checkpoints are %lld steps apart, and the nodes synchronize only every %d "
-        "steps: they may have no checkpoint of the same epoch",
-        set->checkpoint_every, apart, set->local_steps);
-    return err_hint(e, "Use --checkpoint-every %lld or more, or fewer --local-steps.",
-                    ((long long)set->local_steps + set->steps_per_epoch - 1) / set->steps_per_epoch);
+        "checkpoints are %llu steps apart, and the nodes synchronize only every %llu steps: they may have no "
+        "checkpoint of the same step",
+        (unsigned long long)apart, (unsigned long long)round);
+    return set->checkpoint_steps > 0
+               ? err_hint(e, "Use --checkpoint-steps %llu or more, or fewer --local-steps.",
+                          (unsigned long long)round)
+               : err_hint(e, "Use --checkpoint-every %llu or more, or fewer --local-steps.",
+                          (unsigned long long)((round + epoch - 1) / epoch));
 }
 
 /* Copies the model's tensors as floats, in the model's order, contiguously into `values`. */
@@ -284,7 +288,7 @@ static int take_checkpoint(struct submission *s, size_t i, const struct checkpoi
         }
         if (!checkpoint_is_at(&f, p, node)) {
             if (missing == ERR_NOT_FOUND)
-                snprintf(has, sizeof has, "it has one of epoch %.20s of %.50s", meta_text(&f, "epoch"),
+                snprintf(has, sizeof has, "it has one of step %.20s of %.50s", meta_text(&f, "step"),
                          meta_text(&f, "job_id"));
             tensor_file_close(&f);
             continue;
@@ -295,7 +299,7 @@ static int take_checkpoint(struct submission *s, size_t i, const struct checkpoi
             rc = blob_open(&s->checkpoints[i], path, e);
         return rc < 0 ? err_at(e, "%s", path) : 0;
     }
-    err_set(e, missing, "node(%d): no checkpoint of epoch %s of %s in %s: %s", node, p->epoch, p->job,
+    err_set(e, missing, "node(%d): no checkpoint of step %s of %s in %s: %s", node, p->step, p->job,
             s->resume, has);
     return err_hint(e, "job_submit fetch %s gets it if its agent still has it.", p->job);
 }
@@ -335,15 +339,17 @@ static void note_start(struct submission *s, const struct checkpoint_position *p
         json_array_append_new(
             sums, json_pack("{s:i, s:s}", "node", s->nodes[i].at.node, "sha256", s->checkpoints[i].hex));
     json_object_set_new(s->facts, "start",
-                        json_pack("{s:s, s:o, s:s, s:i, s:o}", "from", "checkpoint", "folder",
+                        json_pack("{s:s, s:o, s:s, s:i, s:I, s:o}", "from", "checkpoint", "folder",
                                   json_text(s->resume, SIZE_MAX), "job", p->job, "epoch",
-                                  (int)strtol(p->epoch, NULL, 10), "checkpoints", sums));
+                                  (int)strtol(p->epoch, NULL, 10), "step",
+                                  (json_int_t)strtoll(p->step, NULL, 10), "checkpoints", sums));
     if (continues_attempt(s))
         json_object_set_new(s->facts, "continues",
                             json_pack("{s:i, s:I, s:I}", "attempt", s->attempt - 1, "step",
                                       (json_int_t)strtoll(p->step, NULL, 10), "round",
                                       (json_int_t)strtoll(p->round, NULL, 10)));
-    console_info("The job resumes after epoch %s of %s.", p->epoch, p->job);
+    console_info("The job resumes after step %s, in epoch %ld, of %s.", p->step,
+                 strtol(p->epoch, NULL, 10) + 1, p->job);
 }
 
 /* Resumes from the position of the first worker's checkpoint, if all nodes have one at it. */
@@ -354,7 +360,8 @@ static int resume_from(struct submission *s, const json_t *earlier, const char *
 
     if (find_position(&p, s, earlier, ending, e) < 0) {
         if (e->code == ERR_NOT_FOUND)
-            err_hint(e, "Jobs write checkpoints if they run with --checkpoint-every N.");
+            err_hint(e,
+                     "Jobs write checkpoints if they run with --checkpoint-every N or --checkpoint-steps N.");
         else if (e->code == ERR_CONFLICT)
             err_hint(e, "job_submit fetch %s gets it again if its agent still has it.", job ? job : "JOB");
         return e->code;

@@ -163,8 +163,8 @@ static int conclude(struct slurm_watch *w, struct err *e)
     status = verb_conclude(&w->s, e);
     if (w->s.state != JOB_SUCCEEDED)
         console_info("sbatch %s/" SLURM_SCRIPT " %s.", w->s.job_folder,
-                     w->s.settings.checkpoint_every > 0 ? "goes on from the last checkpoints"
-                                                        : "begins the job anew");
+                     settings_has_checkpoints(&w->s.settings) ? "goes on from the last checkpoints"
+                                                              : "begins the job anew");
     return status;
 }
 

@@ -95,6 +95,28 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
     [ "$("$SUBMIT" status --json job | jq -r .data.state)" = succeeded ]
 }
 
+# Of a rule between workers with local steps, one with servers, and a training program.
+@test "a job resumes from a checkpoint within an epoch, with the weights of one that was not interrupted" {
+    local rule job
+    /usr/bin/python3 -c 'import numpy' 2>/dev/null && local program=("--trainer $ROOT/examples/trainers/numpy_mlp.py --codec allreduce")
+    for rule in "--codec fedavg --local-steps 2" "--codec ps --servers 1" "${program[@]}"; do
+        rm -rf first second
+        # shellcheck disable=SC2206 # split into words
+        job=($rule)
+        [[ "$rule" == *--trainer* ]] || job+=(--model softmax --dataset "$FEW" --epochs 4)
+        [[ "$rule" != *--trainer* ]] || job+=(--max-steps 40 --trainer-python /usr/bin/python3)
+        "$SUBMIT" pack -q -o first -n 2 "${job[@]}" --checkpoint-steps 7
+        ranks first "$(jq '.nodes | length' first/job.json)" --trainer-python /usr/bin/python3
+        "$SUBMIT" collect -q first
+        "$SUBMIT" pack -q -o second --resume first/results
+        ranks second "$(jq '.nodes | length' second/job.json)" --trainer-python /usr/bin/python3
+        "$SUBMIT" collect -q second
+        [ -n "$(digests first/results)" ]
+        [ "$(digests second/results)" = "$(digests first/results)" ]
+        [ "$(jq .facts.start.step second/results/run.json)" -eq 35 ]
+    done
+}
+
 @test "status, logs, wait and cancel work on a job folder, and a launcher's SIGTERM keeps the records" {
     "$SUBMIT" pack -q -o job -n 2 --codec allreduce --model softmax --epochs 100000 --record-every 100
     "$SUBMIT" status job | grep -q ': pending'

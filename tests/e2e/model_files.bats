@@ -335,10 +335,10 @@ epoch_of() { "$SUBMIT" model inspect "$1/checkpoints/node-$2.safetensors" --json
     printf 'X' | dd of=half/checkpoints/node-1.safetensors bs=1 seek=5000 conv=notrunc status=none
     run "$SUBMIT" --resume half --epochs 3 -o rest
     [ "$status" -eq 6 ]
-    [[ "$output" == *"node(1): no checkpoint of epoch 2 of "*"half/checkpoints/node-1.safetensors is damaged"* ]]
+    [[ "$output" == *"node(1): no checkpoint of step 20 of "*"half/checkpoints/node-1.safetensors is damaged"* ]]
     # the message without INFO lines; the first node's checkpoint is damaged too
     run "$SUBMIT" -q --resume half --epochs 3 -o rest
-    [[ "$output" == *"node(1): no checkpoint of epoch 2 of "*"node-1.safetensors is damaged"*"code: CONFLICT"* ]]
+    [[ "$output" == *"node(1): no checkpoint of step 20 of "*"node-1.safetensors is damaged"*"code: CONFLICT"* ]]
     printf 'X' | dd of=half/checkpoints/node-0.safetensors bs=1 seek=5000 conv=notrunc status=none
     run "$SUBMIT" -q --resume half --epochs 3 -o rest
     [ "$status" -eq 6 ]
@@ -366,8 +366,11 @@ epoch_of() { "$SUBMIT" model inspect "$1/checkpoints/node-$2.safetensors" --json
     no 6 'an exchange may be under way between steps' --codec "$BUILD/tests/codecs/ping.so" --node_count 2 --checkpoint-every 1
     no 6 'asgd' --codec plain --psgd asgd --node_count 2 --checkpoint-every 1
     no 6 'another build of codec plain' --resume half --epochs 4 --codec "$ROOT/codecs/plain.c"
-    no 6 '--checkpoint-every 1: checkpoints are 10 steps apart, and the nodes synchronize only every 11 steps' \
+    no 6 'checkpoints are 10 steps apart, and the nodes synchronize only every 11 steps' \
         --codec fedavg --node_count 2 --local-steps 11 --epochs 4 --checkpoint-every 1 --dataset "$FEW"
+    no 6 'checkpoints are 5 steps apart, and the nodes synchronize only every 10 steps' \
+        --codec fedavg --node_count 2 --epochs 4 --checkpoint-steps 5 --dataset "$FEW"
+    no 6 'leave one of --checkpoint-every and --checkpoint-steps out' --checkpoint-every 1 --checkpoint-steps 5
     cp -r half cut
     forget_sums cut
     truncate -s -4 cut/checkpoints/node-1.safetensors
@@ -378,7 +381,7 @@ epoch_of() { "$SUBMIT" model inspect "$1/checkpoints/node-$2.safetensors" --json
     doctor cut/checkpoints/node-1.safetensors 'h["__metadata__"]["version"] = "1"'
     no 6 'it has version "1", this psgd reads 2' --resume cut --epochs 4
     rm cut/checkpoints/node-1.safetensors
-    no 6 'node(1): no checkpoint of epoch 2' --resume cut --epochs 4
+    no 6 'node(1): no checkpoint of step 20' --resume cut --epochs 4
     # settings that the command line cannot change may have been changed in the folder
     sed 's/"seed": "1"/"seed": "2"/' half/run.json >cut/run.json
     cp half/checkpoints/* cut/checkpoints/

@@ -153,9 +153,9 @@ TEST(a_worker_waits_until_all_have_completed_the_epoch)
     for (int w = WORKERS - 1; w >= 0; w--) {
         release(&b); /* has no effect yet */
         assert_receives(&b, WORKERS - 1, 0, CODEC_GO);
-        reach(&b, w, BARRIER_EPOCH, 3);
+        reach(&b, w, BARRIER_POINT, 3);
     }
-    assert_true(is_reached(&b, BARRIER_EPOCH, 3));
+    assert_true(is_reached(&b, BARRIER_POINT, 3));
     assert_receives(&b, 0, 0, CODEC_GO); /* only when the server has saved its state */
     release(&b);
     for (int w = 0; w < WORKERS; w++) {
@@ -171,9 +171,9 @@ TEST(no_node_waits_for_a_worker_that_has_ended_and_it_gets_the_result_last)
 
     open_bench(&b, 0);
     reach(&b, 0, BARRIER_END, 1);
-    reach(&b, 1, BARRIER_EPOCH, 2);
-    reach(&b, 2, BARRIER_EPOCH, 2);
-    assert_true(is_reached(&b, BARRIER_EPOCH, 2));
+    reach(&b, 1, BARRIER_POINT, 2);
+    reach(&b, 2, BARRIER_POINT, 2);
+    assert_true(is_reached(&b, BARRIER_POINT, 2));
     release(&b);
     assert_receives(&b, 0, 0, CODEC_GO);
     assert_receives(&b, 1, 1, CODEC_GO);
@@ -202,7 +202,7 @@ static int lose_worker_0(struct bench *b, struct err *e)
 
 TEST(a_worker_that_is_lost_at_a_barrier_ends_the_job_or_is_no_longer_waited_for)
 {
-    static const enum barrier_kind kinds[] = {BARRIER_EPOCH, BARRIER_END};
+    static const enum barrier_kind kinds[] = {BARRIER_POINT, BARRIER_END};
 
     for (size_t k = 0; k < N_OF(kinds); k++)
         for (int goes_on = 0; goes_on <= 1; goes_on++) {
@@ -324,7 +324,7 @@ TEST(a_checkpoint_at_a_barrier_is_one_state_of_all_nodes)
         train(&b, i % WORKERS);
     train(&b, 2);
     for (int w = 0; w < WORKERS; w++)
-        reach(&b, w, BARRIER_EPOCH, 1);
+        reach(&b, w, BARRIER_POINT, 1);
     open_bench(&rest, 0);
     assert_ok(file_join(path, sizeof path, folder, "state.safetensors", &e));
     for (int i = 0; i <= SERVER; i++) {
@@ -370,23 +370,23 @@ static int forge(struct bench *b, int slot, const struct forged *f, struct err *
 TEST(a_barrier_that_a_correct_node_never_sends_is_refused)
 {
     static const struct forged to_server[] = {
-        {{.peer = 0, .index = BARRIER_EPOCH, .round = 4}, 0}, /* it waits already */
+        {{.peer = 0, .index = BARRIER_POINT, .round = 4}, 0}, /* it waits already */
         {{.peer = 0, .index = BARRIER_COMPUTES}, 0},
         {{.peer = 1, .index = BARRIER_UNDER_WAY, .round = 4}, 0},
         {{.peer = 1, .index = BARRIER_COMPUTES}, 1},
         {{.peer = 1, .index = BARRIER_KINDS, .round = 4}, 0},
         {{.peer = 1, .index = BARRIER_END, .round = 4}, 4},
-        {{.peer = 1, .index = BARRIER_EPOCH, .channel = 1, .round = 4}, 0},
+        {{.peer = 1, .index = BARRIER_POINT, .channel = 1, .round = 4}, 0},
     };
     static const struct forged to_worker[] = {
-        {{.peer = -2, .index = BARRIER_EPOCH, .round = 4}, 0}, /* it is at another one */
+        {{.peer = -2, .index = BARRIER_POINT, .round = 4}, 0}, /* it is at another one */
         {{.peer = -2, .index = BARRIER_END, .round = 3}, sizeof(float) * N_PARAMS},
         {{.peer = -2, .index = BARRIER_END, .round = 4}, sizeof(float) * N_PARAMS - 1},
         {{.peer = -2, .index = BARRIER_END, .channel = 1, .round = 4}, sizeof(float) * N_PARAMS},
         {{.peer = -2, .index = BARRIER_UNDER_WAY, .round = 4}, 1},
         {{.peer = 1, .index = BARRIER_END, .round = 4}, sizeof(float) * N_PARAMS},
     };
-    static const struct forged back = {{.peer = 1, .index = BARRIER_EPOCH, .round = 1}, 0};
+    static const struct forged back = {{.peer = 1, .index = BARRIER_POINT, .round = 1}, 0};
     struct err e = {0};
     struct bench b;
     int n;
@@ -394,7 +394,7 @@ TEST(a_barrier_that_a_correct_node_never_sends_is_refused)
     for (size_t k = 0; k < N_OF(to_server); k++)
         for (int goes_on = 0; goes_on <= 1; goes_on++) {
             open_bench(&b, goes_on);
-            reach(&b, 0, BARRIER_EPOCH, 4);
+            reach(&b, 0, BARRIER_POINT, 4);
             assert_int_equal(forge(&b, SERVER, &to_server[k], &e), goes_on ? CODEC_GO : ERR_PROTOCOL);
             assert_receives(&b, SERVER, goes_on, CODEC_GO); /* only its sender is lost */
             cluster_close(&b.c);
@@ -408,13 +408,13 @@ TEST(a_barrier_that_a_correct_node_never_sends_is_refused)
     }
     open_bench(&b, 0);
     for (int w = 0; w < WORKERS; w++)
-        reach(&b, w, BARRIER_EPOCH, 2);
+        reach(&b, w, BARRIER_POINT, 2);
     release(&b);
     assert_int_equal(forge(&b, SERVER, &back, &e), ERR_PROTOCOL); /* epochs do not decrease */
     cluster_close(&b.c);
     open_bench(&b, 0); /* a worker that waits sends nothing */
     assert_int_equal(exchange_on_grad(b.workers[1], 10, &e), CODEC_WAIT);
-    assert_int_equal(barrier_reach(b.workers[0], BARRIER_EPOCH, 1, &e), CODEC_WAIT);
+    assert_int_equal(barrier_reach(b.workers[0], BARRIER_POINT, 1, &e), CODEC_WAIT);
     assert_int_equal(exchange_on_grad(b.workers[0], 10, &e), CODEC_WAIT);
     assert_int_equal(receive(&b, SERVER, &n, &e), ERR_PROTOCOL);
     assert_error_has("node 0 waits at a barrier and sent a message");

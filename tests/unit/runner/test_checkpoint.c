@@ -370,7 +370,7 @@ TEST(a_checkpoint_of_another_node_is_refused)
         {"\"version\":\"2\"", "\"virsion\":\"2\"", "its metadata has no \"version\""},
         {"\"node\":\"0\"", "\"node\":\"1\"", "it belongs to node 1, not to node 0"},
         {"\"epoch\":\"2\"", "\"epoch\":\"3\"", "epoch 3 is reached already, the job ends with epoch 3"},
-        {"\"epoch\":\"2\"", "\"epoch\":\"1\"", "step 20 is not the end of epoch 1"},
+        {"\"epoch\":\"2\"", "\"epoch\":\"1\"", "after step 20 not 1 epochs are complete"},
         {"\"step\":\"20\"", "\"step\":\"-2\"", "\"step\" is not a number"},
         {"\"round\":\"5\"", "\"round\":\"4\"", "round 4 does not belong to step 20"},
         {"\"00c0dec1\"", "\"00c0dec2\"", "another build of codec plain (SHA-256 00c0dec2, now 00c0dec1)"},

@@ -318,6 +318,14 @@ TEST(at_an_epochs_end_a_worker_evaluates_before_it_saves)
     assert_asks("plain", &set, 0, "CRCRECRESCRECRCRESRD");
 }
 
+TEST(a_worker_saves_within_an_epoch_after_the_evaluation_of_that_step)
+{
+    const struct settings set = {
+        .epochs = 2, .steps_per_epoch = 3, .learn_rate = 0.1, .checkpoint_steps = 2, .eval_every = 2};
+
+    assert_asks("plain", &set, 0, "CRCRESCRECRESCRCRESRD");
+}
+
 /* Its extra round, after step 4, is none that a longer job has. */
 TEST(a_job_that_ends_amid_local_steps_is_saved_before_its_last_exchange)
 {
@@ -663,6 +671,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_training_loop_of_ones_own_finds_the_mean_of_its_workers_points),
         cmocka_unit_test(at_an_epochs_end_a_worker_evaluates_before_it_saves),
+        cmocka_unit_test(a_worker_saves_within_an_epoch_after_the_evaluation_of_that_step),
         cmocka_unit_test(a_job_that_ends_amid_local_steps_is_saved_before_its_last_exchange),
         cmocka_unit_test(with_barriers_a_worker_saves_what_it_has_before_the_job_ends),
         cmocka_unit_test(a_server_saves_what_it_has_when_the_rounds_of_an_epoch_are_closed),
