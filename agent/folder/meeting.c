@@ -441,17 +441,32 @@ int meeting_say_ready(struct meeting *m, int port, const char *failed, struct er
                e);
 }
 
+/* A process that was started again after all had met finds no plan for it. */
+static bool has_new_hello(struct meeting_member *k, const json_t *hello)
+{
+    const char *nonce = json_text_at(hello, "nonce");
+
+    if (!nonce[0] || strcmp(nonce, k->nonce) == 0)
+        return false;
+    snprintf(k->nonce, sizeof k->nonce, "%s", nonce); /* the refusal is for it as well */
+    return true;
+}
+
 /* Reads whether process `r` is ready. ERR_LOST: it has failed. */
 static int read_ready(struct meeting *m, int r, struct err *e)
 {
-    json_t *o = get_mine(m, "ready", r);
+    json_t *o = get_mine(m, "ready", r), *hello = !o && r > 0 ? get_mine(m, "hello", r) : NULL;
     const char *failed = json_text_at(o, "failed");
     int rc = 0;
 
-    if (failed[0])
+    if (has_new_hello(&m->members[r], hello))
+        rc = err_set(e, ERR_LOST, "process %d (node %d) was started again after all had met", r,
+                     m->members[r].node);
+    else if (failed[0])
         rc = err_set(e, ERR_LOST, "node(%d): %.900s", m->members[r].node, failed);
     else if (o && json_get_int(&m->members[r].port, o, "port", 1, UINT16_MAX, "", e) < 0)
         rc = refuse_file(m, "ready", r, e);
+    json_decref(hello);
     json_decref(o);
     if (rc < 0)
         meeting_give_up(m, e->text);

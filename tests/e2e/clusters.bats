@@ -205,7 +205,7 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
 
 @test "a process that is killed while others are waited for is named, or replaced by another one" {
     "$SUBMIT" pack -q -o job -n 3 --codec allreduce --model softmax --dataset "$FEW" --epochs 1
-    local again code
+    local again code old
     for again in no yes; do
         rm -f job/meet/*
         start_rank job 1
@@ -213,7 +213,11 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
         within 60 test -e job/meet/hello-1.json
         kill -KILL "$(sed -n 's/process \([0-9]*\) on .*/\1/p' job/node-1/lock)"
         wait "${RANKS[1]}" || true
-        [ "$again" = no ] || start_rank job 1
+        if [ "$again" = yes ]; then
+            old=$(jq .nonce job/meet/hello-1.json)
+            start_rank job 1
+            within 60 eval '[ "$(jq .nonce job/meet/hello-1.json)" != "$old" ]'
+        fi
         start_rank job 2
         code=0
         end_ranks 3 || code=$?

@@ -139,6 +139,27 @@ TEST(a_process_that_was_started_again_before_all_have_met_is_met)
     remove_folder(&l);
 }
 
+TEST(a_process_that_was_started_again_after_all_have_met_ends_the_launch)
+{
+    struct meeting_member k = member(1, 2, "one");
+    struct launch l;
+    struct err e;
+
+    make_folder(&l, 2);
+    all_come(&l);
+    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    l.m[0].members[1].node = 1;
+    assert_ok(meeting_say_ready(&l.m[0], 1000, NULL, &e));
+    assert_int_equal(meeting_start(&l.m[0], &e), 0);
+    come(&l, 1, &k);
+    assert_int_equal(meeting_gather(&l.m[1], &e), 0);
+    assert_int_equal(meeting_start(&l.m[0], &e), ERR_LOST);
+    assert_error_has("process 1 (node 1) was started again after all had met");
+    assert_int_equal(meeting_gather(&l.m[1], &e), ERR_REFUSED);
+    assert_error_has("process 1 (node 1) was started again after all had met");
+    remove_folder(&l);
+}
+
 static void write_document(const struct launch *l, const char *name, const char *fmt, const char *launch)
 {
     char path[128], text[512];
@@ -364,6 +385,7 @@ int main(void)
         cmocka_unit_test(processes_that_come_in_any_order_meet),
         cmocka_unit_test(files_of_an_earlier_launch_count_for_nothing),
         cmocka_unit_test(a_process_that_was_started_again_before_all_have_met_is_met),
+        cmocka_unit_test(a_process_that_was_started_again_after_all_have_met_ends_the_launch),
         cmocka_unit_test(a_damaged_document_is_refused_by_name),
         cmocka_unit_test(a_job_that_has_succeeded_is_refused_in_each_process),
         cmocka_unit_test(a_further_attempt_begins_at_the_last_point_that_all_nodes_have),
