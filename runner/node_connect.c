@@ -11,6 +11,7 @@
 #include "runner/mesh/mpi_library.h"
 #include "runner/mesh/tcp/mesh_tcp.h"
 #include "runner/node.h"
+#include "runner/sandbox/sandbox.h"
 #include "runner/shm/shm_agreement.h"
 #include "shared/base/clock.h"
 #include "shared/base/memory.h"
@@ -324,6 +325,22 @@ static int check_memory(const struct node *n, struct err *e)
     return err_hint(e, "A smaller model, fewer workers on a machine, or --path allreduce need less memory.");
 }
 
+/* A transport without a descriptor to sleep on asks it again and again. */
+static void warn_crowded(const struct node *n)
+{
+    const struct transport_traits *t = &transport_traits[n->set.transport];
+    int n_here = n_workers_here(n), n_processors = sandbox_processors();
+    char text[192];
+
+    if (t->sleeps || n_here <= n_processors || (n->job.node >= 0 && n->machines[n->job.node] != n->job.node))
+        return;
+    snprintf(text, sizeof text,
+             "%d workers share the %d processors of the machine of node %d: over %s a node that waits takes "
+             "processor time from the others",
+             n_here, n_processors, n->job.node, t->name);
+    report_warn(n->report, text);
+}
+
 int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e)
 {
     struct mesh_peer *wanted = malloc((start->n_peers + 1) * sizeof *wanted);
@@ -358,6 +375,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
         free(wanted);
         return e->code;
     }
+    warn_crowded(n);
     for (size_t i = 0; i < start->n_peers; i++)
         if (exchange_needs_link(n->exchange, start->peers[i].node)) {
             n->peers[n->n_peers++] = start->peers[i].node;

@@ -327,7 +327,7 @@ static int find_node(struct node_process *f, struct err *e)
     if (job_spec_parse(&f->spec, json_object_get(f->entry, "reservation"), e) < 0 ||
         settings_parse(&f->set, settings, e) < 0)
         return err_at(e, "%s/" JOB_FOLDER_DOCUMENT, f->folder);
-    return f->set.transport == TRANSPORT_MPI ? launch_rank_check_mpi(&r, e) : 0;
+    return f->set.transport == TRANSPORT_MPI ? launch_rank_check_mpi(&r, variable, e) : 0;
 }
 
 /* First of all, because it is of the folder's user, and no other one can run the job. */

@@ -112,7 +112,7 @@ static int set_descriptors(const struct child_how *how)
         if (dup2(high[i], i) < 0)
             return -1;
     compat_close_from(n, true);
-    return 0;
+    return how->kept >= N_FDS ? fcntl(how->kept, F_SETFD, 0) : 0;
 }
 
 /* In the child, between fork and exec. */

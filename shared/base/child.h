@@ -20,6 +20,7 @@ struct child_how {
     const char *folder;   /* working directory; NULL: this process' */
     int out, err;         /* its descriptors 1 and 2; negative or not open: /dev/null, as 0 always is */
     int extra;            /* its descriptor 3; 0: none */
+    int kept;             /* one that it inherits under the same number, from 4 on; 0: none */
     int cpu_s;            /* limit of processor time; 0: no additional limit */
     uint64_t memory_size; /* limit of address space in bytes; 0: no additional limit */
     /* It runs untrusted code, a user's codec. It gets its own process group, so that signals it sends to

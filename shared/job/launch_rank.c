@@ -68,6 +68,20 @@ static const char *describe(char *out, size_t size, const struct launch_rank *r)
     return out;
 }
 
+/* PMIx says no number of processes, and srun says that of its step. The processes of mpirun may have that of
+ * the srun that has started its daemons, but have Open MPI's, too. */
+static int add_step_size(struct launch_rank *r, const char *(*get)(const char *), struct err *e)
+{
+    const char *rank = get("SLURM_PROCID"), *size = get("SLURM_STEP_NUM_TASKS");
+    int of_step;
+
+    if (r->size >= 0 || !rank || !size || strcmp(r->origin, "PMIX_RANK") != 0)
+        return 0;
+    if (parse(&of_step, "SLURM_PROCID", rank, e) < 0 || of_step != r->rank)
+        return e->code;
+    return parse(&r->size, "SLURM_STEP_NUM_TASKS", size, e);
+}
+
 int launch_rank_find(struct launch_rank *out, int n_nodes, int rank, int size,
                      const char *(*get)(const char *name), struct err *e)
 {
@@ -103,6 +117,8 @@ int launch_rank_find(struct launch_rank *out, int n_nodes, int rank, int size,
             found.size = r.size;
         }
     }
+    if (found.rank >= 0 && add_step_size(&found, get, e) < 0)
+        return e->code;
     if (found.rank < 0 && n_nodes == 1)
         found = (struct launch_rank){.rank = 0, .size = -1, .origin = "the job's only node"};
     if (found.rank < 0)
@@ -204,14 +220,17 @@ bool launch_is_here(const char *(*get)(const char *name))
     return false;
 }
 
-int launch_rank_check_mpi(const struct launch_rank *r, struct err *e)
+int launch_rank_check_mpi(const struct launch_rank *r, const char *(*get)(const char *name), struct err *e)
 {
+    struct launch_rank by_mpi;
+
+    *e = (struct err){0};
     for (int i = 0; i < N_LAUNCHERS; i++)
-        if (launchers[i].is_mpi && strcmp(r->origin, launchers[i].rank) == 0)
+        if (launchers[i].is_mpi && read_launcher(&by_mpi, &launchers[i], get, e) && by_mpi.rank == r->rank)
             return 0;
     err_set(e, ERR_CONFIG,
-            "the job was packed with --transport mpi, and no launcher of MPI has started this process: its "
-            "number is that of %s",
-            r->origin);
+            "the job was packed with --transport mpi, and no launcher of MPI has started this process as "
+            "number %d of %s",
+            r->rank, r->origin);
     return err_hint(e, "Start it with mpirun, or with srun --mpi=pmi2 or --mpi=pmix.");
 }

@@ -22,8 +22,8 @@ int launch_rank_find(struct launch_rank *out, int n_nodes, int rank, int size,
 
 /* Checks that this is one of the `n_nodes` processes of the job. ERR_CONFIG. */
 int launch_rank_check(const struct launch_rank *r, int n_nodes, struct err *e);
-/* Checks that the launcher is one of MPI, whose processes can talk by it. ERR_CONFIG. */
-int launch_rank_check_mpi(const struct launch_rank *r, struct err *e);
+/* Checks that a launcher of MPI has started this process, with the same number. ERR_CONFIG. */
+int launch_rank_check_mpi(const struct launch_rank *r, const char *(*get)(const char *name), struct err *e);
 
 /* A name that all processes of one launch have in common, and a launch again of the same job of a queue: of
  * Slurm "JOB", or "JOB.STEP" of its second srun or a later one; of Open MPI and torchrun what these call it.

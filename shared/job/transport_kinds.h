@@ -8,10 +8,10 @@
 
 #include <stdbool.h>
 
-/* Constant, name, reports_loss, is_encrypted, allows_isolation. */
+/* Constant, name, reports_loss, is_encrypted, allows_isolation, sleeps. */
 #define TRANSPORTS(T)                                                                                        \
-    T(TRANSPORT_TCP, "tcp", true, true, true)                                                                \
-    T(TRANSPORT_MPI, "mpi", false, false, false)
+    T(TRANSPORT_TCP, "tcp", true, true, true, true)                                                          \
+    T(TRANSPORT_MPI, "mpi", false, false, false, false)
 
 #define TRANSPORT_CONSTANT(constant, ...) constant,
 enum transport_kind { TRANSPORTS(TRANSPORT_CONSTANT) TRANSPORT_KINDS };
@@ -25,6 +25,7 @@ struct transport_traits {
     bool reports_loss;     /* a node learns that another one is lost, and the others can go on */
     bool is_encrypted;     /* between machines */
     bool allows_isolation; /* a node may enter the sandbox: the transport needs no threads, files or calls */
+    bool sleeps;           /* a node that waits takes no processor time */
 };
 
 extern const struct transport_traits transport_traits[TRANSPORT_KINDS];

@@ -251,8 +251,12 @@ static int find_job(struct ranks *r, struct err *e)
  * none. */
 static int run_child(int *status, char *const *argv, int program_fd, struct err *e)
 {
-    const struct child_how how = {
-        .argv = argv, .out = STDOUT_FILENO, .err = STDERR_FILENO, .extra = program_fd};
+    const char *pmi = getenv("PMI_FD"); /* by which an MPI talks to its launcher (--transport mpi) */
+    const struct child_how how = {.argv = argv,
+                                  .out = STDOUT_FILENO,
+                                  .err = STDERR_FILENO,
+                                  .extra = program_fd,
+                                  .kept = pmi ? atoi(pmi) : 0};
     struct pollfd p[2] = {{.events = POLLIN}, {.fd = interrupt_fd(), .events = POLLIN}};
     struct child c;
 

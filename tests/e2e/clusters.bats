@@ -10,6 +10,20 @@ start_rank() {
     HOLDERS+=("$!")
 }
 
+# by_mpi MPI N COMMAND...: N processes of an MPI, openmpi or mpich.
+by_mpi() {
+    local openmpi=(mpirun.openmpi --allow-run-as-root --oversubscribe) mpich=(mpirun.mpich)
+    local -n launcher=$1
+    limited "${launcher[@]}" -n "$2" "${@:3}"
+}
+
+# start_by_mpi MPI N COMMAND...: the same, with the log mpi.log; end_ranks 1 waits for it.
+start_by_mpi() {
+    by_mpi "$@" >mpi.log 2>&1 3>&- &
+    RANKS[0]=$!
+    HOLDERS+=("$!")
+}
+
 # end_ranks N: waits for N processes; returns the status of process 0.
 end_ranks() {
     local rank code=0
@@ -256,35 +270,83 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
     [ "$(digests job/results)" = "$(digests on-agents)" ]
 }
 
-# by_mpi MPI N COMMAND...: N processes of an MPI, openmpi or mpich.
-by_mpi() {
-    local openmpi=(mpirun.openmpi --allow-run-as-root --oversubscribe) mpich=(mpirun.mpich)
-    local -n launcher=$1
-    limited "${launcher[@]}" -n "$2" "${@:3}"
-}
-
 # has_mpi MPI: whether its mpirun is there, and psgd was built with it.
 has_mpi() { command -v "mpirun.$1" >/dev/null && [ -e "$BUILD/transports/$1.so" ]; }
 
-@test "over MPI a job ends with the weights of the same job over TCP, by collectives, with servers and in a ring of messages" {
-    local mpi has=0 job settings
-    for job in 'allreduce 2 0' 'allreduce 2 0 --local-path off' 'ps 2 1' 'fedavg:every=20 2 0 --path gather'; do
-        read -r -a settings <<<"$job"
-        settings=(-n "${settings[1]}" --servers "${settings[2]}" --codec "${settings[0]}" --dataset "$FEW" --epochs 1 --seed 3 "${settings[@]:3}")
-        rm -rf tcp && "$SUBMIT" pack -q -o tcp "${settings[@]}"
-        ranks tcp $((settings[1] + settings[3]))
-        "$SUBMIT" collect -q tcp
-        for mpi in openmpi mpich; do
-            has_mpi $mpi || continue
-            has=1
-            rm -rf over && "$SUBMIT" pack -q -o over "${settings[@]}" --transport mpi | grep -q 'nothing confines the codec'
-            by_mpi $mpi $((settings[1] + settings[3])) "$BUILD/job_runner" --job over >$mpi.log 2>&1 || { cat $mpi.log; false; }
-            "$SUBMIT" collect -q over
-            [ "$(digests over/results)" = "$(digests tcp/results)" ]
-            [ "$(jq -r '.nodes[0].isolation' over/results/run.json)" = none ]
-        done
+# equal_over MPI N S OPTION...: whether a job of N workers and S servers ends over MPI with the weights of TCP. One that cannot be packed
+# must be refused over TCP, too, by the same sentence.
+equal_over() {
+    local mpi=$1 ranks=$(($2 + $3)) settings=(-n "$2" --servers "$3" --dataset "$FEW" --epochs 1 --seed 3 "${@:4}") code=0
+    rm -rf tcp over
+    "$SUBMIT" pack -q -o over "${settings[@]}" --transport mpi >over.log 2>&1 || code=$?
+    if [ $code != 0 ]; then
+        "$SUBMIT" pack -q -o tcp "${settings[@]}" >tcp.log 2>&1 && return 1
+        echo "$* is refused: $(<over.log)"
+        diff over.log tcp.log
+        return
+    fi
+    grep -q 'nothing confines the codec' over.log
+    "$SUBMIT" pack -q -o tcp "${settings[@]}"
+    ranks tcp "$ranks"
+    by_mpi "$mpi" "$ranks" "$BUILD/job_runner" --job over >"$mpi.log" 2>&1 || { cat "$mpi.log"; return 1; }
+    "$SUBMIT" collect -q tcp
+    "$SUBMIT" collect -q over
+    echo "$*: $(digests over/results)"
+    [ -n "$(digests over/results)" ]
+    [ "$(digests over/results)" = "$(digests tcp/results)" ]
+}
+
+@test "over MPI a job ends with the weights of the same job over TCP, by collectives, with a server and by messages" {
+    local mpi has=0
+    for mpi in openmpi mpich; do
+        has_mpi $mpi || continue
+        has=1
+        equal_over $mpi 2 0 --codec allreduce
+        [ "$(jq -r '.nodes[0].isolation' over/results/run.json)" = none ]
+        equal_over $mpi 2 0 --codec allreduce --local-path off
+        equal_over $mpi 2 1 --codec ps
+        equal_over $mpi 2 0 --codec fedavg:every=20 --path gather
     done
     [ $has = 1 ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
+}
+
+# Asynchronous rules depend on times: these must end well.
+@test "over MPI every rule ends with the weights of TCP, with two and four workers, or is refused as over TCP" {
+    is_long || skip "LONG=1 runs each rule over MPI"
+    local mpi rule n has=0
+    for mpi in openmpi mpich; do
+        has_mpi $mpi || continue
+        has=1
+        for rule in "$BUILD"/codecs/*.so; do
+            rule=$(basename "$rule" .so)
+            for n in 2 4; do
+                equal_over $mpi $n 0 --codec "$rule" --local-path off
+                equal_over $mpi $n 1 --codec "$rule"
+                rm -rf over
+                "$SUBMIT" pack -q -o over -n $n --servers 1 --codec "$rule" --parallel_sgd asgd --dataset "$FEW" --epochs 1 --transport mpi || continue
+                by_mpi $mpi $((n + 1)) "$BUILD/job_runner" --job over >$mpi.log 2>&1 || { cat $mpi.log; false; }
+                "$SUBMIT" collect -q over
+            done
+        done
+        if [ "$(nproc)" -lt 4 ]; then jq -r '.warnings[]' over/results/run.json | grep -q '4 workers share the'; fi
+    done
+    [ $has = 1 ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
+}
+
+@test "a process of MPI that is killed ends the job at once, named, and the same command goes on" {
+    has_mpi openmpi || skip "Open MPI is not installed, or psgd was built without it"
+    "$SUBMIT" pack -q -o job -n 2 --codec fedavg --dataset "$FEW" --epochs 60 --checkpoint-every 2 --seed 3 --record-every 10 --transport mpi
+    start_by_mpi openmpi 2 "$BUILD/job_runner" --job job
+    within 60 test -e job/node-1/run/checkpoint.safetensors
+    kill_rank job KILL 1
+    local code=0
+    end_ranks 1 || code=$?
+    [ "$code" -ne 0 ]
+    grep -q 'the job has failed: node(1), RunnerDied: its process on .* was killed' mpi.log
+    by_mpi openmpi 2 "$BUILD/job_runner" --job job >mpi.log 2>&1
+    grep -q 'attempt 2 goes on from step' mpi.log
+    "$SUBMIT" collect -q job
+    [ "$(jq -r '[.state, .attempt, .facts.attempts[0].reason] | join(" ")' job/results/run.json)" = "succeeded 2 RunnerDied" ]
 }
 
 @test "what MPI cannot do is refused, when a job is packed or started" {
@@ -301,7 +363,7 @@ has_mpi() { command -v "mpirun.$1" >/dev/null && [ -e "$BUILD/transports/$1.so" 
     "$SUBMIT" pack -q -o job -n 2 --codec fedavg --model softmax --transport mpi
     run limited "$BUILD/job_runner" --job job --rank 0
     [ "$status" -eq 6 ]
-    [[ "$output" == *"no launcher of MPI has started this process: its number is that of --rank"* ]]
+    [[ "$output" == *"no launcher of MPI has started this process as number 0 of --rank"* ]]
 }
 
 @test "docs/clusters.md: on one machine" { follow laptop; }

@@ -28,6 +28,20 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | unique | join(" ")' "$1/r
     [ "$(digests mpi/results)" = "$(digests none/results)" ]
 }
 
+# PMIx only on one host: all hosts of the cluster have the same /tmp, where its plug-in makes a folder for each.
+@test "srun starts nodes that talk by MPI, between hosts and on one" {
+    needs_slurm
+    [ -e "$BUILD/transports/mpich.so" ] || skip "psgd was built without MPICH"
+    local job=(--codec allreduce --model softmax --dataset "$FEW" --epochs 1 --batch_size 16)
+    on_login srun --mpi=none -N 2 -n 4 psgd-run -o tcp "${job[@]}"
+    on_login srun --mpi=pmi2 -N 2 -n 4 psgd-run -o pmi2 "${job[@]}" --transport mpi
+    [ -n "$(digests pmi2/results)" ]
+    [ "$(digests pmi2/results)" = "$(digests tcp/results)" ]
+    on_login srun --mpi=list 2>&1 | grep -q pmix && [ -e "$BUILD/transports/openmpi.so" ] || return 0
+    on_login srun --mpi=pmix -N 1 -n 2 psgd-run -o pmix "${job[@]}" --transport mpi
+    [ "$(jq -r .state pmix/results/run.json)" = succeeded ]
+}
+
 @test "16 ranks run on 4 hosts, and two jobs at once, each in the folder of its job" {
     needs_slurm
     on_login srun -N 4 -n 16 psgd-run --codec allreduce --model softmax --dataset "$FEW" --epochs 1 --batch_size 8 >16.log 2>&1 &

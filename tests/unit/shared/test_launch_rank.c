@@ -44,6 +44,8 @@ TEST(each_launcher_says_which_process_this_is)
         {{"SLURM_PROCID", "7", "SLURM_NTASKS", "8", NULL}, 7, 8},
         {{"JOB_COMPLETION_INDEX", "2", NULL}, 2, -1},
         {{"OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "2", "PMIX_RANK", "1", NULL}, 1, 2},
+        {{"PMIX_RANK", "1", "SLURM_PROCID", "1", "SLURM_STEP_NUM_TASKS", "2", NULL}, 1, 2},
+        {{"PMIX_RANK", "1", "SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "2", NULL}, 1, -1},
         {{"PMIX_RANK", "1", "PMI_RANK", "1", "PMI_SIZE", "2", NULL}, 1, 2},
     };
 
@@ -183,15 +185,19 @@ TEST(a_launch_has_the_launchers_name_and_a_job_of_slurm_one_that_no_daemon_of_mp
 
 TEST(the_processes_of_other_launchers_cannot_talk_by_mpi)
 {
-    struct launch_rank r = {.rank = 1, .size = 2, .origin = "PMI_RANK"};
+    static const char *const mpi[] = {"PMI_RANK", "1", "PMI_SIZE", "2", NULL}, *const torchrun[] = {
+                                                                                   "RANK", "1", NULL};
+    struct launch_rank r = {.rank = 1, .size = 2, .origin = "--rank"};
     struct err e;
 
-    assert_int_equal(launch_rank_check_mpi(&r, &e), 0);
-    r.origin = "RANK";
-    assert_int_equal(launch_rank_check_mpi(&r, &e), ERR_CONFIG);
-    assert_error_has("no launcher of MPI has started this process: its number is that of RANK");
-    r.origin = "--rank";
-    assert_int_equal(launch_rank_check_mpi(&r, &e), ERR_CONFIG);
+    now = mpi;
+    assert_int_equal(launch_rank_check_mpi(&r, get, &e), 0);
+    r.rank = 0;
+    assert_int_equal(launch_rank_check_mpi(&r, get, &e), ERR_CONFIG);
+    assert_error_has("no launcher of MPI has started this process as number 0 of --rank");
+    r.rank = 1;
+    now = torchrun;
+    assert_int_equal(launch_rank_check_mpi(&r, get, &e), ERR_CONFIG);
 }
 
 int main(void)
