@@ -1,6 +1,5 @@
 #include "agent/folder/rank_packages.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,18 +100,6 @@ static int name_blob(char path[PATH_MAX], const struct task *t, const char *hex,
     return file_join(path, PATH_MAX, t->jobs->opt->dir, name, e);
 }
 
-/* Links a file, whose SHA-256 is `hex`, into the node's own store. */
-static int link_blob(const struct task *t, const char *from, const char *hex, struct err *e)
-{
-    char to[PATH_MAX];
-
-    if (blob_size(&t->jobs->blobs, hex) >= 0)
-        return 0;
-    if (name_blob(to, t, hex, e) < 0)
-        return e->code;
-    return link(from, to) < 0 && errno != EEXIST ? err_errno(e, ERR_IO, "%s", to) : 0;
-}
-
 static int hash_file(char hex[SHA256_HEX], const char *path, struct err *e)
 {
     uint8_t digest[SHA256_BYTES];
@@ -134,7 +121,7 @@ static int import_file(const struct task *t, const char *job_folder, const char 
         return e->code;
     if (strcmp(found, hex) != 0)
         return err_set(e, ERR_CONFIG, "%s is damaged: its SHA-256 is not its name", path);
-    return link_blob(t, path, hex, e);
+    return blob_take(&t->jobs->blobs, hex, path, e);
 }
 
 /* {"files":{NAME:HEX}} */
@@ -186,7 +173,7 @@ static json_t *weights_of_resumed(const struct task *t, const struct meeting_poi
         err_set(e, ERR_NOT_FOUND, "the checkpoint of round %lld is gone", (long long)at->round);
         return NULL;
     }
-    if (hash_file(hex, w.path, e) < 0 || link_blob(t, w.path, hex, e) < 0)
+    if (hash_file(hex, w.path, e) < 0 || blob_take(&t->jobs->blobs, hex, w.path, e) < 0)
         return NULL;
     return one_file("weights.safetensors", hex);
 }

@@ -164,26 +164,85 @@ void blob_drop(struct blob_upload *u, struct blob_store *s)
     u->is_open = false;
 }
 
+/* Whether the file system, or this pair of folders, has no hard links: BeeGFS and exFAT have none, Lustre and
+ * some volumes of Kubernetes none between folders, ext4 at most 65,000 of one file. */
+static bool lacks_links(int error)
+{
+    return error == EPERM || error == EXDEV || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK;
+}
+
+/* Copies from_dir/from to the new file to_dir/to; one that is incomplete is removed. */
+static int copy_blob(int from_dir, const char *from, int to_dir, const char *to, struct err *e)
+{
+    int in = openat(from_dir, from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out;
+    struct stat st;
+
+    if (in < 0 || fstat(in, &st) < 0) {
+        err_errno(e, ERR_IO, "%s", from);
+        if (in >= 0)
+            close(in);
+        return e->code;
+    }
+    *e = (struct err){0};
+    out = openat(to_dir, to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0400);
+    if (out < 0)
+        err_errno(e, ERR_IO, "%s", to);
+    else if (file_copy_bytes(out, in, (size_t)st.st_size, e) < 0)
+        err_at(e, "%s", to);
+    else if (fsync(out) < 0)
+        err_errno(e, ERR_IO, "%s", to);
+    close(in);
+    if (out >= 0)
+        close(out);
+    if (out >= 0 && e->code < 0)
+        unlinkat(to_dir, to, 0);
+    return e->code;
+}
+
+/* Makes to_dir/to a link to from_dir/from, or a copy of it; a file there is replaced as a whole by way of the
+ * name `fresh`. */
+static int link_or_copy(int from_dir, const char *from, int to_dir, const char *to, const char *fresh,
+                        struct err *e)
+{
+    if (linkat(from_dir, from, to_dir, to, 0) == 0)
+        return 0;
+    if (errno != EEXIST && !lacks_links(errno))
+        return err_errno(e, ERR_IO, "%s", to);
+    unlinkat(to_dir, fresh, 0); /* that of an earlier process of the same number */
+    if (linkat(from_dir, from, to_dir, fresh, 0) < 0) {
+        if (!lacks_links(errno))
+            return err_errno(e, ERR_IO, "%s", to);
+        if (copy_blob(from_dir, from, to_dir, fresh, e) < 0)
+            return e->code;
+    }
+    *e = (struct err){0};
+    if (renameat(to_dir, fresh, to_dir, to) < 0)
+        err_errno(e, ERR_IO, "%s", to);
+    unlinkat(to_dir, fresh, 0); /* a rename to another link of the same file leaves both */
+    return e->code;
+}
+
 int blob_link(struct blob_store *s, const char *hex, int dir_fd, const char *name, struct err *e)
 {
     char fresh[PATH_MAX];
 
     if (blob_size(s, hex) < 0)
         return err_set(e, ERR_NOT_FOUND, "no blob %s on this agent", hex);
-    if (linkat(s->dir_fd, hex, dir_fd, name, 0) == 0)
+    return file_temporary(fresh, sizeof fresh, name, e) < 0
+               ? e->code
+               : link_or_copy(s->dir_fd, hex, dir_fd, name, fresh, e);
+}
+
+int blob_take(struct blob_store *s, const char *hex, const char *path, struct err *e)
+{
+    char fresh[32];
+
+    if (!is_sha256_hex(hex))
+        return err_set(e, ERR_CONFIG, "\"%s\" is not a SHA-256 in 64 lower-case hex digits", hex);
+    if (blob_size(s, hex) >= 0)
         return 0;
-    if (errno != EEXIST)
-        return err_errno(e, ERR_IO, "%s", name);
-    if (file_temporary(fresh, sizeof fresh, name, e) < 0)
-        return e->code;
-    if (linkat(s->dir_fd, hex, dir_fd, fresh, 0) < 0)
-        return err_errno(e, ERR_IO, "%s", name);
-    if (renameat(dir_fd, fresh, dir_fd, name) < 0)
-        err_errno(e, ERR_IO, "%s", name);
-    else
-        *e = (struct err){0};
-    unlinkat(dir_fd, fresh, 0); /* a rename to another link of the same file leaves both */
-    return e->code;
+    snprintf(fresh, sizeof fresh, "%s%llu", temporary, (unsigned long long)++s->n_begun);
+    return link_or_copy(AT_FDCWD, path, s->dir_fd, hex, fresh, e);
 }
 
 struct old_blob {

@@ -1,5 +1,6 @@
 /* blob -- the content-addressed store: each file is named by the SHA-256 of its bytes. Files are 0400. A
- * job hard-links the blobs it uses, so that trimming the store never removes them. */
+ * job hard-links the blobs it uses, so that trimming the store never removes them; where the file system has
+ * no hard links, it has copies. */
 #ifndef PSGD_BLOB_H
 #define PSGD_BLOB_H
 
@@ -47,8 +48,11 @@ int blob_add(struct blob_upload *u, struct blob_store *s, const void *bytes, siz
 int blob_end(struct blob_upload *u, struct blob_store *s, struct err *e);
 void blob_drop(struct blob_upload *u, struct blob_store *s); /* no effect on {0} and after blob_end */
 
-/* Links the blob to dir/name; a file there is replaced as a whole. ERR_NOT_FOUND: it is not stored. */
+/* Links the blob to dir/name, or copies it where the file system has no hard links; a file there is replaced
+ * as a whole. ERR_NOT_FOUND: it is not stored. */
 int blob_link(struct blob_store *s, const char *hex, int dir_fd, const char *name, struct err *e);
+/* Stores the file `path`, whose digest the caller has found to be `hex`, likewise by a link or a copy. */
+int blob_take(struct blob_store *s, const char *hex, const char *path, struct err *e);
 
 /* Removes the least recently used blobs that no job links, until the rest is within the limit. Blobs used
  * in the last `keep_s` stay: a submitter may rely on an answer that they are stored, and will link them. Uses

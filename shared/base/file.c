@@ -250,8 +250,7 @@ static int create_in_memory(void)
     return fd < 0 && errno == EINVAL ? memfd_create("psgd-copy", MFD_CLOEXEC | MFD_ALLOW_SEALING) : fd;
 }
 
-/* ERR_IO: an I/O error, or the file became shorter meanwhile. */
-static int copy_bytes(int to, int from, size_t len, struct err *e)
+int file_copy_bytes(int to, int from, size_t len, struct err *e)
 {
     while (len > 0) {
         ssize_t n = sendfile(to, from, NULL, len);
@@ -259,7 +258,7 @@ static int copy_bytes(int to, int from, size_t len, struct err *e)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return err_errno(e, ERR_IO, "no copy in memory");
+            return err_errno(e, ERR_IO, "it cannot be copied");
         if (n == 0)
             return err_set(e, ERR_IO, "the file became shorter while it was read");
         len -= (size_t)n;
@@ -286,7 +285,7 @@ int file_copy_to_memory(const char *path, size_t most, struct err *e)
     to = create_in_memory();
     if (to < 0) {
         err_errno(e, ERR_IO, "memfd_create");
-    } else if (copy_bytes(to, from, (size_t)st.st_size, e) < 0 ||
+    } else if (file_copy_bytes(to, from, (size_t)st.st_size, e) < 0 ||
                (fcntl(to, F_ADD_SEALS, seals) < 0 && err_errno(e, ERR_IO, "sealing a copy in memory") < 0)) {
         err_at(e, "%s", path);
         close(to);

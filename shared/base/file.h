@@ -35,6 +35,9 @@ int file_sync_name(const char *path, struct err *e); /* the folder of this path 
 /* Writes all bytes, in several calls if necessary. */
 int file_write_all(int fd, const void *bytes, size_t len, const char *what, struct err *e);
 
+/* Copies `len` bytes of an open file. ERR_IO: an I/O error, or the file became shorter meanwhile. */
+int file_copy_bytes(int to, int from, size_t len, struct err *e);
+
 enum { FILE_FD_PATH = 64 };
 
 /* Copies a file of at most `most` bytes into a sealed memfd and returns its descriptor, close-on-exec. Bytes

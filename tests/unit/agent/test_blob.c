@@ -1,5 +1,6 @@
 #include "agent/jobs/blob.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -153,7 +154,19 @@ static void use_at(struct blob_store *s, const char *hex, double at)
     assert_int_equal(utimensat(s->dir_fd, hex, used, 0), 0);
 }
 
-TEST(a_blob_replaces_the_file_of_another_at_once_and_its_own_link)
+static int link_error; /* of each linkat(); 0: the system's */
+
+/* In place of the C library's: on a file system without hard links. */
+int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+    if (link_error) {
+        errno = link_error;
+        return -1;
+    }
+    return (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
+}
+
+static void link_and_replace(void)
 {
     const char *folder = unit_folder();
     char hex[2][SHA256_HEX], path[256], here[256];
@@ -172,7 +185,45 @@ TEST(a_blob_replaces_the_file_of_another_at_once_and_its_own_link)
     assert_ok(blob_link(&s, hex[1], AT_FDCWD, here, &e));
     assert_int_equal(stat(here, &st), 0);
     assert_int_equal(st.st_size, 5);
+    assert_int_equal(st.st_mode & 07777, 0400);
     assert_int_equal(count_files(folder), 2);
+    blob_store_close(&s);
+    unit_remove(folder);
+}
+
+TEST(a_blob_replaces_the_file_of_another_at_once_and_its_own_link)
+{
+    link_and_replace();
+}
+
+TEST(where_there_are_no_hard_links_blobs_are_copied)
+{
+    static const int errors[] = {EPERM, EXDEV, EOPNOTSUPP, EMLINK};
+    char hex[SHA256_HEX], store[256], path[256];
+    const char *folder;
+    struct blob_store s;
+    struct stat st;
+    struct err e;
+
+    for (size_t i = 0; i < N_OF(errors); i++) {
+        link_error = errors[i];
+        link_and_replace();
+    }
+    folder = unit_folder();
+    snprintf(store, sizeof store, "%s/blobs", folder);
+    snprintf(path, sizeof path, "%s/file", folder);
+    assert_ok(file_write(path, "file", 4, 0600, &e));
+    hex_of(hex, "file", 4);
+    assert_ok(blob_store_open(&s, store, 1000, &e));
+    assert_ok(blob_take(&s, hex, path, &e));
+    assert_int_equal(blob_size(&s, hex), 4);
+    assert_ok(blob_take(&s, hex, "/never/read", &e));
+    assert_int_equal(count_files(store), 1);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_nlink, 1);
+    link_error = EDQUOT;
+    assert_true(blob_link(&s, hex, AT_FDCWD, store, &e) < 0);
+    link_error = 0;
     blob_store_close(&s);
     unit_remove(folder);
 }
@@ -214,6 +265,7 @@ int main(void)
         cmocka_unit_test(only_a_digest_becomes_a_file_name),
         cmocka_unit_test(partial_blobs_are_removed_after_a_crash),
         cmocka_unit_test(a_blob_replaces_the_file_of_another_at_once_and_its_own_link),
+        cmocka_unit_test(where_there_are_no_hard_links_blobs_are_copied),
         cmocka_unit_test(the_least_recently_used_blobs_that_no_job_holds_are_evicted),
     };
 
