@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -405,6 +404,7 @@ static int meet_others(struct node_process *f, struct err *e)
     const json_t *nodes = json_object_get(f->document, "nodes");
 
     memcpy(mine.machine, f->machine, sizeof mine.machine);
+    memcpy(mine.boot, f->jobs.boot, sizeof mine.boot);
     memcpy(mine.given, f->opt.host, sizeof mine.given);
     find_address(mine.address);
     mine.attempt = last ? last->job.spec.attempt : 0;
@@ -427,7 +427,7 @@ static int n_workers_here(const struct node_process *f)
     int n = 0;
 
     for (int r = 0; r < f->spec.node_count; r++)
-        n += strcasecmp(f->meet.members[r].machine, f->machine) == 0;
+        n += meeting_is_one_machine(&f->meet.members[r], &f->meet.members[f->rank]);
     return n;
 }
 

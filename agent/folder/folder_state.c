@@ -24,8 +24,9 @@ static void write_document(struct node_process *f, const char *folder, json_t *t
     char *text;
 
     if (take_state)
-        json_object_update_new(take_state, json_pack("{s:s, s:i, s:f}", "host", f->machine, "process",
-                                                     (int)getpid(), "written_s", clock_wall()));
+        json_object_update_new(take_state,
+                               json_pack("{s:s, s:s, s:i, s:f}", "host", f->machine, "boot", f->jobs.boot,
+                                         "process", (int)getpid(), "written_s", clock_wall()));
     text = take_state ? json_line(take_state) : NULL;
     json_decref(take_state);
     if (!text)

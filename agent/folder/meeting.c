@@ -118,9 +118,9 @@ static int say_hello(struct meeting *m, struct err *e)
 
     random_id(mine->nonce);
     return put(m, "hello", m->rank,
-               json_pack("{s:s, s:s, s:o, s:s, s:s, s:i, s:s, s:o}", "launch", m->launch, "nonce",
-                         mine->nonce, "machine", json_text(mine->machine, SIZE_MAX), "host", mine->given,
-                         "address", mine->address, "attempt", mine->attempt, "state",
+               json_pack("{s:s, s:s, s:o, s:s, s:s, s:s, s:i, s:s, s:o}", "launch", m->launch, "nonce",
+                         mine->nonce, "machine", json_text(mine->machine, SIZE_MAX), "boot", mine->boot,
+                         "host", mine->given, "address", mine->address, "attempt", mine->attempt, "state",
                          job_state_name(mine->state), "checkpoints", points_json(mine)),
                e);
 }
@@ -172,17 +172,31 @@ static bool is_reachable(const char *name)
     return false;
 }
 
+bool meeting_is_one_machine(const struct meeting_member *a, const struct meeting_member *b)
+{
+    return strcasecmp(a->machine, b->machine) == 0 && strcmp(a->boot, b->boot) == 0;
+}
+
+/* Images that are copied to many machines may give all of them one name. */
+static bool is_name_of_several(const struct meeting *m, const struct meeting_member *k)
+{
+    for (int r = 0; r < m->n; r++)
+        if (strcasecmp(m->members[r].machine, k->machine) == 0 && !meeting_is_one_machine(&m->members[r], k))
+            return true;
+    return false;
+}
+
 /* Every process of one machine gets the same host, by which nodes see that they share it. */
 static void choose_hosts(struct meeting *m)
 {
     m->is_on_one_machine = true;
     for (int r = 1; r < m->n; r++)
-        m->is_on_one_machine &= strcasecmp(m->members[r].machine, m->members[0].machine) == 0;
+        m->is_on_one_machine &= meeting_is_one_machine(&m->members[r], &m->members[0]);
     for (int r = 0; r < m->n; r++) {
         struct meeting_member *k = &m->members[r];
         const struct meeting_member *same = m->members;
 
-        while (same < k && strcasecmp(same->machine, k->machine) != 0)
+        while (same < k && !meeting_is_one_machine(same, k))
             same++;
         if (k->given[0])
             memcpy(k->host, k->given, sizeof k->host);
@@ -190,7 +204,7 @@ static void choose_hosts(struct meeting *m)
             snprintf(k->host, sizeof k->host, "127.0.0.1");
         else if (same < k && !same->given[0])
             memcpy(k->host, same->host, sizeof k->host);
-        else if (k->address[0] && !is_reachable(k->machine))
+        else if (k->address[0] && (is_name_of_several(m, k) || !is_reachable(k->machine)))
             snprintf(k->host, sizeof k->host, "%s", k->address);
         else
             memcpy(k->host, k->machine, sizeof k->host);
@@ -246,9 +260,10 @@ static json_t *members_json(const struct meeting *m)
     json_t *members = json_array();
 
     for (int r = 0; r < m->n; r++)
-        json_array_append_new(members, json_pack("{s:s, s:o, s:o}", "nonce", m->members[r].nonce, "machine",
-                                                 json_text(m->members[r].machine, SIZE_MAX), "host",
-                                                 json_text(m->members[r].host, SIZE_MAX)));
+        json_array_append_new(members,
+                              json_pack("{s:s, s:o, s:s, s:o}", "nonce", m->members[r].nonce, "machine",
+                                        json_text(m->members[r].machine, SIZE_MAX), "boot",
+                                        m->members[r].boot, "host", json_text(m->members[r].host, SIZE_MAX)));
     return members;
 }
 
@@ -298,6 +313,7 @@ static int take_hello(struct meeting_member *k, const json_t *o, struct err *e)
 {
     if (json_get_text(k->nonce, sizeof k->nonce, o, "nonce", "", e) < 0 ||
         json_get_text(k->machine, sizeof k->machine, o, "machine", "", e) < 0 ||
+        json_get_text(k->boot, sizeof k->boot, o, "boot", "", e) < 0 ||
         json_get_text(k->given, sizeof k->given, o, "host", "", e) < 0 ||
         json_get_text(k->address, sizeof k->address, o, "address", "", e) < 0 ||
         json_get_int(&k->attempt, o, "attempt", 0, JOB_FOLDER_ATTEMPTS_MAX - 1, "", e) < 0 ||
@@ -385,6 +401,7 @@ static int take_plan(struct meeting *m, const json_t *o, struct err *e)
         struct meeting_member *k = &m->members[r];
 
         if (json_get_text(k->machine, sizeof k->machine, one, "machine", "/members", e) < 0 ||
+            json_get_text(k->boot, sizeof k->boot, one, "boot", "/members", e) < 0 ||
             json_get_text(k->host, sizeof k->host, one, "host", "/members", e) < 0)
             return e->code;
     }

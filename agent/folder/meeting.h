@@ -1,11 +1,11 @@
 /* meeting -- how the processes of a job folder find each other, through files in DIR/meet: process 0 leads.
  *
  *   offer.json    of the leader: {"launch"}, random, new in each launch
- *   hello-R.json  of process R, for each new offer: {"launch","nonce","machine","host","address","attempt",
- *                 "state","checkpoints"}
+ *   hello-R.json  of process R, for each new offer: {"launch","nonce","machine","boot","host","address",
+ *                 "attempt","state","checkpoints"}
  *   plan.json     of the leader, once there is a hello for its offer of each process: {"launch","attempt",
- *                 "one_machine","members":[{"nonce","machine","host"}],"resume":{...} or null}, or, with a
- *                 sentence, "refused"
+ *                 "one_machine","members":[{"nonce","machine","boot","host"}],"resume":{...} or null}, or,
+ *                 with a sentence, "refused"
  *   ready-R.json  of process R, when its runner has loaded all: {"launch","port"}, or {"launch","failed"}
  *   start.json    of the leader: {"launch","ports"}, or {"launch","failed"}
  *   ended-R.json  of process R: {"launch","state","reason","message"}
@@ -27,6 +27,7 @@
 
 #include "shared/base/crypto.h"
 #include "shared/base/err.h"
+#include "shared/base/process.h"
 #include "shared/job/job_state.h"
 
 enum { MEETING_ID = 33, MEETING_NAME = 256, MEETING_CHECKPOINTS = 16 };
@@ -41,7 +42,8 @@ struct meeting_point {
 /* What a process says about its node. */
 struct meeting_member {
     char nonce[MEETING_ID];
-    char machine[MEETING_NAME]; /* the name of its host */
+    char machine[MEETING_NAME]; /* the name of its host, which another machine may have as well */
+    char boot[PROCESS_BOOT];    /* of that machine */
     char given[MEETING_NAME];   /* the address that --host gives; "": none */
     char address[64];           /* a numeric one of its machine that is not loopback; "": it has none */
     int node;
@@ -99,6 +101,8 @@ void meeting_say_stop(struct meeting *m, const char *reason, bool has_failed);
 /* Whether the leader, or `job_submit cancel`, wants this node to end; `reason` has the sentence. */
 bool meeting_is_stopped(struct meeting *m, char reason[200], bool *has_failed);
 
+/* Whether the processes are on one machine, and so can share memory and see each other's locks. */
+bool meeting_is_one_machine(const struct meeting_member *a, const struct meeting_member *b);
 /* "node(1), node(2)": whom the present step waits for. */
 void meeting_missing(const struct meeting *m, char *out, size_t size);
 /* The random bytes of the keys of this launch, from the job's secret. */

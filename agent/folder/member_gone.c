@@ -1,7 +1,5 @@
 #include "agent/folder/member_gone.h"
 
-#include <strings.h>
-
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
@@ -22,7 +20,7 @@ void member_gone_begin(struct node_process *f)
         char folder[PATH_MAX];
         struct err ignored;
 
-        k->has_visible_lock = strcasecmp(k->machine, f->machine) == 0 ||
+        k->has_visible_lock = meeting_is_one_machine(k, &f->meet.members[f->rank]) ||
                               (name_node(folder, f, r, &ignored) == 0 &&
                                job_folder_lock(folder) == JOB_FOLDER_HELD);
     }

@@ -13,6 +13,7 @@
 #include "shared/base/crypto.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
+#include "shared/base/process.h"
 #include "shared/job/job_folder.h"
 #include "shared/job/job_state.h"
 #include "shared/job/reason.h"
@@ -46,10 +47,12 @@ static json_t *not_started(const char *job)
 static bool is_gone(const char *folder, const json_t *state)
 {
     const enum job_folder_lock lock = job_folder_lock(folder);
-    char here[256] = "";
+    char here[256] = "", boot[PROCESS_BOOT];
 
     gethostname(here, sizeof here - 1);
-    if (lock == JOB_FOLDER_FREE && strcasecmp(here, json_text_at(state, "host")) == 0)
+    process_boot(boot);
+    if (lock == JOB_FOLDER_FREE && strcasecmp(here, json_text_at(state, "host")) == 0 &&
+        strcmp(boot, json_text_at(state, "boot")) == 0)
         return true;
     return lock != JOB_FOLDER_HELD &&
            clock_wall() - json_number_at(state, "written_s", 0) > JOB_FOLDER_GONE_S;
@@ -108,7 +111,8 @@ static void take_state(struct node_folder *f, const json_t *state)
     }
 }
 
-/* *state: the node's state as GET /v1/jobs/ID has it, with "host", "process", "written_s" and "resume". */
+/* *state: the node's state as GET /v1/jobs/ID has it, with "host", "boot", "process", "written_s" and
+ * "resume". */
 static int read_state(json_t **state, struct node_folder *f, const char *job, struct err *e)
 {
     char folder[PATH_MAX], path[PATH_MAX];

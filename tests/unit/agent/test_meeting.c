@@ -177,10 +177,11 @@ TEST(a_damaged_document_is_refused_by_name)
 
     make_folder(&l, 2);
     all_come(&l);
-    write_document(&l, "hello-1.json",
-                   "{\"launch\":\"%s\",\"nonce\":\"n\",\"machine\":\"m\",\"host\":\"\",\"address\":\"\","
-                   "\"attempt\":1e300}",
-                   l.m[0].launch);
+    write_document(
+        &l, "hello-1.json",
+        "{\"launch\":\"%s\",\"nonce\":\"n\",\"machine\":\"m\",\"boot\":\"b\",\"host\":\"\",\"address\":\"\","
+        "\"attempt\":1e300}",
+        l.m[0].launch);
     assert_int_equal(meeting_gather(&l.m[0], &e), ERR_CONFIG);
     assert_error_has("meet/hello-1.json: /attempt: ");
     all_come(&l);
@@ -263,6 +264,32 @@ TEST(nodes_of_one_machine_get_one_host_and_a_name_without_an_address_is_replaced
         assert_string_equal(l.m[r].members[0].host, "192.0.2.1");
         assert_string_equal(l.m[r].members[1].host, "192.0.2.1");
         assert_string_equal(l.m[r].members[2].host, "192.0.2.9");
+    }
+    remove_folder(&l);
+}
+
+TEST(machines_of_one_name_are_told_apart_by_their_boots)
+{
+    static const char *const boots[] = {"b-1", "b-2", "b-1"};
+    struct launch l;
+
+    make_folder(&l, 3);
+    for (int r = 0; r < 3; r++) {
+        struct meeting_member k = member(r, 3, "localhost.localdomain");
+
+        snprintf(k.boot, sizeof k.boot, "%s", boots[r]);
+        come(&l, r, &k);
+    }
+    assert_int_equal(all_do(&l, meeting_gather, 10), 3);
+    for (int r = 0; r < 3; r++) {
+        const struct meeting_member *of = l.m[r].members;
+
+        assert_false(l.m[r].is_on_one_machine);
+        assert_string_equal(of[0].host, "192.0.2.1");
+        assert_string_equal(of[1].host, "192.0.2.2");
+        assert_string_equal(of[2].host, "192.0.2.1");
+        assert_true(meeting_is_one_machine(&of[0], &of[2]));
+        assert_false(meeting_is_one_machine(&of[0], &of[1]));
     }
     remove_folder(&l);
 }
@@ -390,6 +417,7 @@ int main(void)
         cmocka_unit_test(a_job_that_has_succeeded_is_refused_in_each_process),
         cmocka_unit_test(a_further_attempt_begins_at_the_last_point_that_all_nodes_have),
         cmocka_unit_test(nodes_of_one_machine_get_one_host_and_a_name_without_an_address_is_replaced),
+        cmocka_unit_test(machines_of_one_name_are_told_apart_by_their_boots),
         cmocka_unit_test(a_node_that_fails_before_the_start_is_named_to_all),
         cmocka_unit_test(the_missing_processes_are_named),
         cmocka_unit_test(process_0_waits_until_a_name_that_is_given_has_an_address),
