@@ -654,6 +654,8 @@ class Worker:
         self._state, self.why = "ended", r.text
         if r.flags & wire.DESCRIBES:
             raise SystemExit(0)
+        if r.flags & wire.HAS_FAILED and _beside and _beside.stopped_by:
+            _beside.end_stopped()
         if r.flags & wire.HAS_FAILED:
             self._failure = Error(f"the job has failed: {self.why}" if self.why else "the job has failed")
             raise self._failure

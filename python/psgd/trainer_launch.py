@@ -42,7 +42,7 @@ def find() -> str:
     try:
         return program.find()
     except errors.Error as e:
-        raise Error(f"{e}. It runs this program's node: set PSGD_JOB_SUBMIT to its path, or PATH") from None
+        raise Error(f"{e.message}; it runs this program's node: name it by PSGD_JOB_SUBMIT, or have it in PATH") from None
 
 
 def main_file() -> str:
@@ -69,6 +69,7 @@ class Beside:
                                         stdout=2)
         its.close()
         self.number = str(own.detach())
+        self.stopped_by = 0  # a signal
         atexit.register(self.wait)
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._pass_on)
@@ -77,6 +78,7 @@ class Beside:
         """A launcher that ends its job tells each program: the node ends after the present step, with its records, and this
         program with it."""
         if self.process.poll() is None:
+            self.stopped_by = number
             self.process.send_signal(number)
         else:
             signal.signal(number, signal.SIG_DFL)
@@ -89,8 +91,14 @@ class Beside:
     def lost(self) -> None:
         """It has ended, or ends now, and has said why."""
         status = self.wait()
+        if self.stopped_by:
+            self.end_stopped()
         if status:
             raise SystemExit(status if status > 0 else 1)
+
+    def end_stopped(self) -> None:
+        """The launcher wants this program to end: it does, as a program that ends by the signal, but with its own clean-up."""
+        raise SystemExit(128 + self.stopped_by)
 
 
 def beside(options: Mapping[str, Any]) -> Optional[Beside]:

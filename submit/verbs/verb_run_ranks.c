@@ -87,10 +87,10 @@ static int name_folder(struct ranks *r, struct err *e)
         return err_hint(e, "It must be on a file system that all machines of the job share.");
     }
     snprintf(folder, sizeof folder, "psgd-%s", name);
-    return file_join(r->folder, sizeof r->folder, in ? in : ".", folder, e) < 0 ||
-                   file_absolute(r->opt.output, sizeof r->opt.output, r->folder, e) < 0
-               ? e->code
-               : file_absolute(r->folder, sizeof r->folder, r->opt.output, e);
+    if (in ? file_join(r->folder, sizeof r->folder, in, folder, e) < 0
+           : file_absolute(r->folder, sizeof r->folder, folder, e) < 0)
+        return e->code;
+    return file_absolute(r->opt.output, sizeof r->opt.output, r->folder, e);
 }
 
 /* Unless it is given, the launcher's number of processes is that of the job's nodes. */

@@ -1,8 +1,11 @@
 #!/usr/bin/env bats
 # Training programs of users' under launchers: they start psgd's processes of their nodes beside themselves.
 load lib
+load slurm
 
-setup_file() { export PYTHONPATH=$ROOT/python; }
+# Of the programs that a test starts, once they are set.
+export PSGD_JOB PSGD_OPTIONS
+export PYTHONPATH=$ROOT/python PSGD_JOB_SUBMIT=$BUILD/job_submit OMP_NUM_THREADS=1
 
 # start_program RANK SIZE COMMAND...: as a launcher does that sets RANK and WORLD_SIZE; its log is log.RANK.
 start_program() {
@@ -28,25 +31,173 @@ launch() {
     end_programs "$1"
 }
 
-needs_numpy() {
-    /usr/bin/python3 -c 'import numpy' 2>/dev/null || skip "numpy is not installed for /usr/bin/python3"
-}
-
 digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json"; }
 
+# open_mpi N COMMAND...: as root, and with more processes than processors, Open MPI starts nothing unless it is told to.
+open_mpi() {
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+        limited mpirun -n "$1" "${@:2}" 3>&-
+}
+
+# only LANGUAGE: the blocks of docs/trainer.md in this one.
+only() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "$ROOT/docs/trainer.md"; }
+
 @test "programs that a launcher has started end with the weights and records of the same job on agents" {
-    needs_numpy
-    PATH=/usr/bin:$PATH start_agents 2
     local program=$ROOT/examples/trainers/numpy_mlp.py settings
+    with_python numpy
+    start_agents 2
     for settings in "--codec fedavg --local-steps 10 --max-steps 40" "--codec allreduce --max-steps 40"; do
         rm -rf job on-agents
-        PSGD_JOB=job PSGD_OPTIONS=$settings launch 2 /usr/bin/python3 "$program" --units 16
+        PSGD_JOB=job PSGD_OPTIONS=$settings launch 2 python3 "$program" --units 16
         # shellcheck disable=SC2086
-        "$SUBMIT" -q -n 2 $settings --trainer "$program" --trainer-python /usr/bin/python3 -o on-agents -- --units 16
+        "$SUBMIT" -q -n 2 $settings --trainer "$program" -o on-agents -- --units 16
         [ -n "$(digests job/results)" ]
         [ "$(digests job/results)" = "$(digests on-agents)" ]
         for of in job/results on-agents; do cut -d, -f2-11 "$of/records/train.csv" | sort >"$of.rows"; done
         diff job/results.rows on-agents.rows
         [ "$(jq -r '[.is_complete, .facts.trainer.main] | join(" ")' job/results/run.json)" = "true numpy_mlp.py" ]
+    done
+}
+
+@test "a program that fails or is killed ends the job at once, by name, and the same command goes on from the last checkpoint" {
+    local program=$ROOT/examples/trainers/numpy_mlp.py code=0
+    with_python numpy
+    PSGD_JOB=job
+    PSGD_OPTIONS="--codec fedavg --local-steps 5 --epochs 60 --checkpoint-every 2"
+    start_program 0 2 python3 "$program"
+    start_program 1 2 python3 "$program"
+    within 60 test -e job/node-1/run/checkpoint.safetensors
+    kill -KILL "$(jq .process job/node-1/node.json | xargs -I{} ps -o ppid= -p {} | tr -d ' ')"
+    end_programs 2 || code=$?
+    [ "$code" -ne 0 ]
+    grep -q 'the job has failed: node(1), TrainerFailed: numpy_mlp.py, process [0-9]*, has ended' log.0
+    [ "$(jq -r '[.state, .cause_node, .reason] | join(" ")' job/results/run.json)" = "failed 1 TrainerFailed" ]
+    launch 2 python3 "$program"
+    grep -q 'attempt 2 goes on from step' log.0
+    [ "$(jq -r '[.state, .attempt, .facts.attempts[0].reason] | join(" ")' job/results/run.json)" = "succeeded 2 TrainerFailed" ]
+    PSGD_JOB=whole launch 2 python3 "$program"
+    [ -n "$(digests whole/results)" ]
+    [ "$(digests job/results)" = "$(digests whole/results)" ]
+    # And not once more, nor with other options.
+    code=0
+    launch 2 python3 "$program" || code=$?
+    [ "$code" -eq 4 ]
+    grep -q 'the job has succeeded already, in attempt 2' log.1
+    code=0
+    PSGD_OPTIONS="--codec fedavg" launch 2 python3 "$program" || code=$?
+    [ "$code" -eq 6 ]
+    grep -q 'has a job with other options already: --' log.0
+}
+
+cat_program() {
+    cat >program.py <<'END'
+import os, sys, time
+import psgd.trainer
+open("pid." + os.environ.get("RANK", ""), "w").write(str(os.getpid()))
+w = psgd.trainer.open({"W": (4,)}, batches=10, codec="fedavg", epochs=100000, local_steps=10)
+while w.next():
+    if sys.argv[1:] == ["fails"] and w.info.node == 1 and w.steps_done == 50:
+        raise ValueError("bad row 7")
+    w.stepped(loss=1, samples=1, lr=0.1)
+    time.sleep(0.001)
+END
+}
+
+@test "an exception of one program is the job's message, and SIGTERM ends all programs with their records" {
+    local code=0
+    cat_program
+    PSGD_JOB=failed
+    launch 2 python3 program.py fails || code=$?
+    [ "$code" -eq 1 ]
+    grep -q 'the job has failed: node(1), TrainerFailed: program.py: line 7: ValueError: bad row 7' log.0
+    [ "$(jq -r '[.state, .cause_node, .message] | join(" ")' failed/results/run.json)" = "failed 1 program.py: line 7: ValueError: bad row 7" ]
+    PSGD_JOB=stopped
+    start_program 0 2 python3 program.py
+    start_program 1 2 python3 program.py
+    within 60 grep -q 'running: started' log.1
+    kill -TERM "$(<pid.0)" "$(<pid.1)"
+    code=0
+    end_programs 2 || code=$?
+    [ "$code" -eq 143 ]
+    [ "$(jq -r .state stopped/results/run.json)" = cancelled ]
+    [ "$(wc -l <stopped/results/records/train.csv)" -gt 1 ]
+}
+
+@test "a job that process 0 refuses ends all programs at once, and a program without options or launcher says what it lacks" {
+    cat_program
+    command -v mpirun >/dev/null || skip "mpirun is not installed"
+    PSGD_OPTIONS="--codec nothing" run open_mpi 2 python3 program.py
+    [ "$status" -ne 0 ]
+    [[ "$output" == *'unknown codec "nothing"'* ]]
+    [[ "$output" != *Traceback* ]]
+    PSGD_OPTIONS="--codec fedavg" run limited python3 program.py 3>&-
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"there is no --rank, and none of the variables that launchers set"* ]]
+    cat >alone.py <<'END'
+import psgd.trainer
+w = psgd.trainer.open({"W": (4,)}, batches=1)
+END
+    RANK=0 WORLD_SIZE=2 run limited python3 alone.py 3>&-
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"psgd: alone: RANK is set, but no PSGD_OPTIONS"* ]]
+    RANK=0 WORLD_SIZE=2 PSGD_OPTIONS="--codec fedavg" run limited python3 alone.py 3>&-
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"a folder for the job is needed, -o DIR or PSGD_JOB=DIR"* ]]
+    PSGD_JOB_SUBMIT=/nowhere RANK=0 WORLD_SIZE=2 PSGD_OPTIONS="--codec fedavg" run limited python3 alone.py 3>&-
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"/nowhere: no such program; it runs this program's node: name it by PSGD_JOB_SUBMIT"* ]]
+}
+
+@test "docs/trainer.md: under mpirun" {
+    command -v mpirun >/dev/null || skip "mpirun is not installed"
+    with_python numpy
+    only python >linear.py
+    only 'sh mpirun-train' >commands.sh
+    grep -q 'mpirun -n 2 python3 linear.py' commands.sh
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+        limited bash -e commands.sh 3>&-
+    [ "$(jq -r '[.state, (.nodes | length)] | join(" ")' trained-by-mpi/results/run.json)" = "succeeded 2" ]
+    # Open MPI's name of the launch is that of the folder, in which four processes meet.
+    PSGD_OPTIONS="--codec allreduce --epochs 1" open_mpi 4 python3 linear.py
+    [ "$(jq -r '[.state, (.nodes | length)] | join(" ")' psgd-*/results/run.json)" = "succeeded 4" ]
+}
+
+@test "docs/trainer.md: under srun, on four hosts with the weights of processes on one" {
+    needs_slurm
+    with_python numpy
+    only python >linear.py
+    only 'sh srun-train' | sed 's/srun -n 2/srun -N 4 -n 4/' >commands.sh
+    grep -q 'srun -N 4 -n 4 python3 linear.py' commands.sh
+    on_login bash -e commands.sh
+    PSGD_JOB=here PSGD_OPTIONS="--codec allreduce --epochs 2" launch 4 python3 linear.py
+    [ -n "$(digests here/results)" ]
+    [ "$(digests psgd-*/results)" = "$(digests here/results)" ]
+}
+
+# Models are compared up to 1e-6: the agents' programs may compute with another number of threads.
+# bats test_tags=check
+@test "the training script of torch in docs/trainer.md ends with the same weights under torchrun and mpirun as on agents" {
+    local n
+    with_python torch
+    only 'python torch' >train.py
+    cat >compare.py <<'END'
+import sys
+import numpy as np
+import psgd
+a, b = (psgd.load_model(folder) for folder in sys.argv[1:])
+assert a.keys() == b.keys() and a
+assert all(np.abs(np.asarray(a[k]) - np.asarray(b[k])).max() <= 1e-6 for k in a)
+END
+    start_agents 4
+    for n in 2 4; do
+        "$SUBMIT" -q -n "$n" --codec diloco:every=20 --epochs 1 --trainer train.py -o "agents-$n"
+        PSGD_OPTIONS="--codec diloco:every=20 --epochs 1"
+        # The redirection is of no use: without one torchrun 1.13 fails under Python 3.11.
+        limited python3 -m torch.distributed.run --nproc_per_node "$n" -r 1 -t 1 --log_dir torchrun train.py 3>&-
+        mv psgd-* "torchrun-$n"
+        python3 compare.py "agents-$n" "torchrun-$n/results"
+        command -v mpirun >/dev/null || continue
+        PSGD_JOB=mpirun-$n open_mpi "$n" python3 train.py
+        python3 compare.py "agents-$n" "mpirun-$n/results"
     done
 }
