@@ -55,6 +55,8 @@ const struct verb verbs[] = {
     {"wait", verb_wait, WORKS, FOR_WAIT, ARGS_OPERANDS, "[JOB|DIR...]",
      "watch a job until its end and fetch its results", OF_RUNNING},
     {"logs", verb_logs, SHOWS, FOR_LOGS, 1, "[JOB|DIR]", "print the log lines of a job's nodes", OF_RUNNING},
+    {"resume", verb_resume, SHOWS, FOR_STATUS, 1, "[DIR]",
+     "say from where a job of a job folder goes on, and by which command of its launcher", OF_RUNNING},
     {"cancel", verb_cancel, WORKS, FOR_CANCEL, ARGS_OPERANDS, "JOB|DIR...", "cancel a job", OF_RUNNING},
     {"fetch", verb_fetch, WORKS, FOR_FETCH, 1, "[JOB|DIR]",
      "fetch records, logs and model, as far as they exist, of a job or of a job folder; retrieve and collect "

@@ -87,8 +87,14 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
     grep -q 'the job has failed: node(1), RunnerDied: its process on .* was killed' job.log.0
     "$SUBMIT" collect -q job
     [ "$(jq -r '[.state, .cause_node, .reason] | join(" ")' job/results/run.json)" = "failed 1 RunnerDied" ]
+    "$SUBMIT" resume job >said
+    grep -q 'is failed; it goes on from the last checkpoints' said
+    grep -q "mpirun -n 2 $BUILD/job_runner --job $PWD/job" said
     ranks job 2
     grep -q 'attempt 2 goes on from step' job.log.0
+    run "$SUBMIT" resume job
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"has succeeded: nothing is left to do"*"pack --resume $PWD/job/results"* ]]
     grep -q 'the job has succeeded' job.log.0
     "$SUBMIT" collect -q job
     [ "$(jq -r '[.state, .attempt, .facts.attempts[0].reason] | join(" ")' job/results/run.json)" = "succeeded 2 RunnerDied" ]
