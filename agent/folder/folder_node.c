@@ -20,6 +20,7 @@
 #include "agent/folder/folder_lead.h"
 #include "agent/folder/folder_state.h"
 #include "agent/folder/member_gone.h"
+#include "agent/folder/other_launch.h"
 #include "agent/folder/rank_packages.h"
 #include "agent/jobs/job_action.h"
 #include "agent/jobs/job_end.h"
@@ -31,6 +32,7 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/private.h"
+#include "shared/base/utf8.h"
 #include "shared/job/launch_rank.h"
 #include "shared/job/pair_key.h"
 #include "shared/job/reason.h"
@@ -48,7 +50,6 @@ enum rank_status {
 /* From one look at a file of the meeting to the next, at first and at last; from one message about a wait to
  * the next; from one look at what other processes say to the next. */
 static const double POLL_S = 0.01, POLL_MAX_S = 0.25, TELL_S = 10, LOOK_S = 0.5;
-static const double LOCK_S = 15; /* time for an earlier launch's process of this node to end */
 
 /* Signals and waiting. */
 
@@ -149,7 +150,7 @@ static int check_waiting(struct node_process *f, struct err *e)
     /* A follower that has read no offer yet may see a cancellation of an earlier launch. */
     if (f->meet.launch[0] && f->meet.attempt > 0 && meeting_is_stopped(&f->meet, reason, &has_failed))
         return err_set(e, ERR_CANCELLED, "%s", reason[0] ? reason : "cancelled before the start");
-    return f->meet.attempt > 0 ? check_members(f, e) : 0;
+    return f->meet.attempt > 0 ? check_members(f, e) : other_launch_check(f, e);
 }
 
 static void text_of_hour(char out[16], double wall)
@@ -212,7 +213,7 @@ static int await(struct node_process *f, int (*step)(struct meeting *m, struct e
 /* A process of an earlier launch may still be ending its node. */
 static bool take_lock(const struct node_process *f)
 {
-    double until = clock_now() + LOCK_S;
+    double until = clock_now() + NODE_PROCESS_LOCK_S;
 
     while (flock(f->lock_fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK)
@@ -226,7 +227,7 @@ static bool take_lock(const struct node_process *f)
 
 static int lock_node(struct node_process *f, struct err *e)
 {
-    char path[PATH_MAX], text[300] = "";
+    char path[PATH_MAX], text[600] = "";
     ssize_t n = 0;
 
     if (file_join(path, sizeof path, f->agent.dir, "lock", e) < 0)
@@ -240,7 +241,8 @@ static int lock_node(struct node_process *f, struct err *e)
                 n > 0 ? (int)strcspn(text, "\n") : 12, n > 0 ? text : "not known");
         return err_hint(e, "Wait for its end, or cancel the job: job_submit cancel %s.", f->folder);
     }
-    snprintf(text, sizeof text, "process %ld on %s\n", (long)getpid(), f->machine);
+    snprintf(text, sizeof text, "process %ld on %s%s%s\n", (long)getpid(), f->machine,
+             f->launch[0] ? ", of launch " : "", f->launch);
     if (ftruncate(f->lock_fd, 0) < 0 || pwrite(f->lock_fd, text, strlen(text), 0) < 0)
         return err_errno(e, ERR_IO, "%s", path);
     return 0;
@@ -263,7 +265,7 @@ static int open_node(struct node_process *f, struct err *e)
     f->agent.job_memory_gib = f->opt.job_memory_gib;
     memcpy(f->agent.trainer_python, f->opt.trainer_python, sizeof f->agent.trainer_python);
     log_rename(f->name);
-    if (file_mkdirs(f->agent.dir, 0700, e) < 0 || lock_node(f, e) < 0 ||
+    if (file_mkdirs(f->agent.dir, 0700, e) < 0 || other_launch_await(f, e) < 0 || lock_node(f, e) < 0 ||
         file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || loop_open(&f->loop, e) < 0)
         return e->code;
     file_remove_temporary(f->agent.dir);
@@ -311,6 +313,17 @@ static const char *variable(const char *name)
     return getenv(name);
 }
 
+/* Processes whose numbers a person gives may have variables of several launches. */
+static void find_launch(struct node_process *f)
+{
+    if (f->opt.launch[0])
+        memcpy(f->launch, f->opt.launch, sizeof f->launch);
+    else if (f->opt.rank < 0)
+        launch_identity(f->launch, sizeof f->launch, variable);
+    if (!utf8_is_clean(f->launch))
+        f->launch[0] = '\0';
+}
+
 static int find_node(struct node_process *f, struct err *e)
 {
     const json_t *nodes = json_object_get(f->document, "nodes");
@@ -322,6 +335,7 @@ static int find_node(struct node_process *f, struct err *e)
         launch_rank_check(&r, f->n_nodes, e) < 0)
         return e->code;
     f->rank = r.rank;
+    find_launch(f);
     f->entry = json_array_get(nodes, (size_t)f->rank);
     if (job_spec_parse(&f->spec, json_object_get(f->entry, "reservation"), e) < 0 ||
         settings_parse(&f->set, settings, e) < 0)
@@ -404,6 +418,7 @@ static int meet_others(struct node_process *f, struct err *e)
     const json_t *nodes = json_object_get(f->document, "nodes");
 
     memcpy(mine.machine, f->machine, sizeof mine.machine);
+    memcpy(mine.launch, f->launch, sizeof mine.launch);
     memcpy(mine.boot, f->jobs.boot, sizeof mine.boot);
     memcpy(mine.given, f->opt.host, sizeof mine.given);
     find_address(mine.address);

@@ -14,6 +14,7 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/job/job_folder.h"
+#include "shared/job/launch_rank.h"
 #include "shared/job/settings.h"
 
 enum { DOCUMENT_MAX = 16 << 20 };
@@ -136,7 +137,34 @@ static int make_offer(struct meeting *m, struct err *e)
     random_id(m->launch);
     random_id(m->members[0].nonce);
     m->members[0].is_here = true;
-    return put(m, "offer", -1, json_pack("{s:s}", "launch", m->launch), e);
+    return put(m, "offer", -1,
+               json_pack("{s:s, s:o, s:o}", "launch", m->launch, "name",
+                         json_text(m->members[0].launch, SIZE_MAX), "machine",
+                         json_text(m->members[0].machine, SIZE_MAX)),
+               e);
+}
+
+static bool read_offer(struct meeting_offer *out, const struct meeting *m)
+{
+    json_t *o = get(m, "offer", -1);
+    struct err ignored;
+    bool is_whole = o && json_get_text(out->launch, sizeof out->launch, o, "launch", "", &ignored) == 0 &&
+                    json_get_text(out->name, sizeof out->name, o, "name", "", &ignored) == 0 &&
+                    json_get_text(out->machine, sizeof out->machine, o, "machine", "", &ignored) == 0;
+
+    json_decref(o);
+    return is_whole && out->launch[0];
+}
+
+bool meeting_read_offer(struct meeting_offer *out, const char *job_folder)
+{
+    struct meeting m;
+    struct err ignored;
+
+    if (file_join(m.dir, sizeof m.dir, job_folder, JOB_FOLDER_MEET, &ignored) < 0)
+        return false;
+    look_again(&m);
+    return read_offer(out, &m);
 }
 
 int meeting_open(struct meeting *m, const char *dir, int rank, int n, const struct meeting_member *mine,
@@ -424,14 +452,15 @@ static bool is_for_me(const struct meeting *m, const json_t *plan)
 
 static int follow_gathering(struct meeting *m, struct err *e)
 {
-    json_t *offer = get(m, "offer", -1), *plan;
+    struct meeting_offer offer;
+    json_t *plan;
     int rc = 0;
 
-    if (offer && strcmp(json_text_at(offer, "launch"), m->launch) != 0) {
-        snprintf(m->launch, sizeof m->launch, "%s", json_text_at(offer, "launch"));
+    if (read_offer(&offer, m) && strcmp(offer.launch, m->launch) != 0 &&
+        !launch_is_other(offer.name, m->members[m->rank].launch)) {
+        memcpy(m->launch, offer.launch, sizeof m->launch);
         rc = say_hello(m, e);
     }
-    json_decref(offer);
     plan = rc == 0 ? get_mine(m, "plan", -1) : NULL;
     if (plan && is_for_me(m, plan) && json_object_get(plan, "refused")) {
         rc = refused_by_leader(plan, "refused", e);

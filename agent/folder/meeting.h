@@ -1,6 +1,7 @@
 /* meeting -- how the processes of a job folder find each other, through files in DIR/meet: process 0 leads.
  *
- *   offer.json    of the leader: {"launch"}, random, new in each launch
+ *   offer.json    of the leader: {"launch"}, random, new in each launch, with "name", the launcher's of the
+ *                 launch, and "machine"
  *   hello-R.json  of process R, for each new offer: {"launch","nonce","machine","boot","host","address",
  *                 "attempt","state","checkpoints"}
  *   plan.json     of the leader, once there is a hello for its offer of each process: {"launch","attempt",
@@ -44,6 +45,7 @@ struct meeting_member {
     char nonce[MEETING_ID];
     char machine[MEETING_NAME]; /* the name of its host, which another machine may have as well */
     char boot[PROCESS_BOOT];    /* of that machine */
+    char launch[MEETING_NAME];  /* the launcher's name of its launch; "": it has none */
     char given[MEETING_NAME];   /* the address that --host gives; "": none */
     char address[64];           /* a numeric one of its machine that is not loopback; "": it has none */
     int node;
@@ -74,6 +76,13 @@ struct meeting {
     double waits_since, told_at; /* clock_now() of the present step; of its last message */
 };
 
+struct meeting_offer {
+    char launch[MEETING_ID], name[MEETING_NAME], machine[MEETING_NAME];
+};
+
+/* Reads the offer in the job folder. False: there is none, or it is damaged. */
+bool meeting_read_offer(struct meeting_offer *out, const char *job_folder);
+
 /* Begins a launch: the leader writes its offer. `mine`: without nonce. ERR_NOMEM, ERR_IO. */
 int meeting_open(struct meeting *m, const char *dir, int rank, int n, const struct meeting_member *mine,
                  struct err *e);
@@ -81,9 +90,9 @@ void meeting_close(struct meeting *m);
 
 /* Each step returns 1 when it is done, 0 while it waits, an error otherwise; it is called again and again.
  *
- * All processes have met, and the attempt, the hosts and the checkpoints are known. ERR_CONFLICT: the job has
- * succeeded already. ERR_REFUSED: the leader has refused, and *e has its sentence. ERR_CONFIG: a file of this
- * launch is damaged. */
+ * All processes have met, and the attempt, the hosts and the checkpoints are known; the offers of launches
+ * with other names are ignored. ERR_CONFLICT: the job has succeeded already. ERR_REFUSED: the leader has
+ * refused, and *e has its sentence. ERR_CONFIG: a file of this launch is damaged. */
 int meeting_gather(struct meeting *m, struct err *e);
 /* Says that this node is ready at the port, or with `failed`, a sentence, that it has failed. */
 int meeting_say_ready(struct meeting *m, int port, const char *failed, struct err *e);

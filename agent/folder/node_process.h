@@ -13,6 +13,8 @@
 #include "shared/job/job_folder.h"
 #include "shared/job/settings.h"
 
+enum { NODE_PROCESS_LOCK_S = 15 }; /* time for an earlier launch's process of a node to end */
+
 struct node_process {
     struct rank_options opt;
     struct agent_options agent;
@@ -26,6 +28,8 @@ struct node_process {
     const json_t *entry;   /* this node's, in the document */
     char folder[PATH_MAX]; /* the job folder, absolute */
     char name[JOB_FOLDER_NODE_NAME], address[80], machine[MEETING_NAME];
+    char launch[MEETING_NAME];      /* the launcher's name of this launch; "": it has none */
+    char earlier_offer[MEETING_ID]; /* that was there when this process came */
     int rank, n_nodes, lock_fd;
     uint8_t secret[SHA256_BYTES]; /* of the folder, until the start */
     struct watch stop_watch, program_watch;

@@ -19,6 +19,10 @@ static const struct args_option table[] = {
     {"host", "", ARGS_TEXT, AT(host), 1, 0, "ADDRESS",
      "name or address at which the other nodes reach this one (127.0.0.1 if all are on one machine, else the "
      "machine's name, or its address where the name has none)"},
+    {"launch", "", ARGS_TEXT, AT(launch), 1, 0, "NAME",
+     "name of this launch, the same in all its processes; a launch of another name is refused while the "
+     "first "
+     "one runs (as the launcher says)"},
     {"timeout", "", ARGS_NUMBER, AT(timeout_s), 1, 0, "S",
      "seconds to wait for the other processes before the job starts (300)", .min = 1, .max = 1e6},
     {"program-fd", "", ARGS_INT, AT(program_fd), 1, 0, "N",
@@ -67,5 +71,7 @@ int rank_options_parse(struct rank_options *out, int argc, char **argv, struct e
         return err_set(e, ERR_USAGE, "--job DIR is missing: the folder that job_submit pack has written");
     if (!utf8_is_clean(out->host))
         return err_set(e, ERR_USAGE, "--host: the text is no name and no address of a machine");
+    if (!utf8_is_clean(out->launch))
+        return err_set(e, ERR_USAGE, "--launch: the text is no name");
     return 0;
 }

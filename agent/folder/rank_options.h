@@ -11,8 +11,9 @@
 
 struct rank_options {
     char job[PATH_MAX];
-    int rank, size; /* -1: by the launcher's variables */
-    char host[256]; /* at which the other nodes reach this one; "": its name, or its address */
+    int rank, size;   /* -1: by the launcher's variables */
+    char host[256];   /* at which the other nodes reach this one; "": its name, or its address */
+    char launch[256]; /* "": by the launcher's variables */
     double timeout_s;
     /* The socket of the training program that has started this process (shared/trainer/trainer_wire.h); 0:
      * none, the node starts its program. */

@@ -203,6 +203,20 @@ void launch_identity(char *out, size_t size, const char *(*get)(const char *name
     snprintf(out, size, "%s.%s", find_name(get), restarts ? restarts : "0");
 }
 
+static size_t without_restarts(const char *identity)
+{
+    const char *dot = strrchr(identity, '.');
+
+    return dot ? (size_t)(dot - identity) : strlen(identity);
+}
+
+bool launch_is_other(const char *one, const char *other)
+{
+    const size_t n = without_restarts(one);
+
+    return one[0] && other[0] && (n != without_restarts(other) || memcmp(one, other, n) != 0);
+}
+
 bool launch_is_here(const char *(*get)(const char *name))
 {
     static const struct {

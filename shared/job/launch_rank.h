@@ -32,6 +32,9 @@ void launch_name(char *out, size_t size, const char *(*get)(const char *name));
 /* A name of this launch, which no other launch has: of srun "JOB.STEP.RESTARTS", of the
  * others with torchrun's count of restarts. "": there is none. */
 void launch_identity(char *out, size_t size, const char *(*get)(const char *name));
+/* Whether the two are identities of different launches. Restarts of one are the same: torchrun counts them on
+ * each machine by itself. False if one of them is "". */
+bool launch_is_other(const char *one, const char *other);
 /* Whether the launcher says that all its processes are on this machine. */
 bool launch_is_here(const char *(*get)(const char *name));
 

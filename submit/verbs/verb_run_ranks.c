@@ -293,6 +293,10 @@ static int run_node(struct ranks *r, struct err *e)
         run[n++] = "--host";
         run[n++] = r->opt.host;
     }
+    if (r->launch[0] && r->opt.rank < 0) {
+        run[n++] = "--launch";
+        run[n++] = r->launch;
+    }
     if (r->opt.program_fd > 0) {
         run[n++] = "--program-fd";
         run[n++] = program;

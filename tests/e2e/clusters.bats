@@ -223,6 +223,57 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
     grep -q 'is damaged: its SHA-256 is not its name' bad.log.1
 }
 
+# Of a launch that torchrun calls $1, process $2 of 2, with the log $1.log.$2.
+start_named() {
+    TORCHELASTIC_RUN_ID=$1 RANK=$2 WORLD_SIZE=2 "$TOOLS/limit" "$PROGRAM_LIMIT" "$BUILD/job_runner" --job job >"$1.log.$2" 2>&1 3>&- &
+    HOLDERS+=("$!")
+    STARTED=$!
+}
+
+@test "of two launches in one folder the second is refused by the name of the first, and takes no node from it" {
+    "$SUBMIT" pack -q -o job -n 2 --codec allreduce --model softmax --dataset "$FEW" --epochs 1
+    local first other code
+    # A process of the second launch comes before process 0 of the first, and leaves its node to the first.
+    start_named b 1
+    other=$STARTED
+    within 60 grep -q ', of launch b' job/node-1/lock
+    start_named a 0
+    first=$STARTED
+    start_named a 1
+    code=0
+    wait "$other" || code=$?
+    [ "$code" -eq 4 ]
+    grep -q 'launch a.0 runs this job already, with process 0 on .*; this is launch b.0' b.log.1
+    wait "$first"
+    # The second launch comes while process 0 of the first waits.
+    rm -rf job
+    "$SUBMIT" pack -q -o job -n 2 --codec allreduce --model softmax --dataset "$FEW" --epochs 1
+    start_named a 0
+    first=$STARTED
+    within 60 grep -q 'of launch a' job/node-0/lock
+    within 60 test -e job/meet/offer.json
+    start_named b 1
+    other=$STARTED
+    start_named b 0
+    code=0
+    wait "$STARTED" || code=$?
+    [ "$code" -eq 4 ]
+    grep -q 'another process runs node-0 of this job: process .* on .*, of launch a.0' b.log.0
+    code=0
+    wait "$other" || code=$?
+    [ "$code" -eq 4 ]
+    grep -q 'launch a.0 runs this job already' b.log.1
+    start_named a 1
+    wait "$first"
+    # A launch after it is refused because the job has succeeded: the offer that it finds is of no process.
+    start_named c 1
+    start_named c 0
+    code=0
+    wait "$STARTED" || code=$?
+    [ "$code" -eq 4 ]
+    grep -q 'the job has succeeded already' c.log.0
+}
+
 @test "a process that is killed while others are waited for is named, or replaced by another one" {
     "$SUBMIT" pack -q -o job -n 3 --codec allreduce --model softmax --dataset "$FEW" --epochs 1
     local again code old

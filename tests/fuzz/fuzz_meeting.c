@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 static char folder[64];
 static const char launch[] = "0123456789abcdef"; /* of the files of the corpus */
-static const char offer[] = "{\"launch\":\"0123456789abcdef\"}";
+static const char offer[] = "{\"launch\":\"0123456789abcdef\",\"name\":\"\",\"machine\":\"one\"}";
 
 static void must(bool ok)
 {

@@ -183,6 +183,16 @@ TEST(a_launch_has_the_launchers_name_and_a_job_of_slurm_one_that_no_daemon_of_mp
     }
 }
 
+TEST(launches_are_told_apart_by_their_names_and_not_by_restarts)
+{
+    assert_true(launch_is_other("7.0.0", "7.1.0"));
+    assert_true(launch_is_other("7.0.0", "71.0.0"));
+    assert_true(launch_is_other("4711-20", "4711-21"));
+    assert_false(launch_is_other("run.0", "run.1"));
+    assert_false(launch_is_other("7.0.0", ""));
+    assert_false(launch_is_other("", "7.0.0"));
+}
+
 TEST(the_processes_of_other_launchers_cannot_talk_by_mpi)
 {
     static const char *const mpi[] = {"PMI_RANK", "1", "PMI_SIZE", "2", NULL}, *const torchrun[] = {
@@ -213,6 +223,7 @@ int main(void)
         cmocka_unit_test(a_job_has_a_process_for_each_node),
         cmocka_unit_test(
             a_launch_has_the_launchers_name_and_a_job_of_slurm_one_that_no_daemon_of_mpirun_changes),
+        cmocka_unit_test(launches_are_told_apart_by_their_names_and_not_by_restarts),
         cmocka_unit_test(the_processes_of_other_launchers_cannot_talk_by_mpi),
     };
 
