@@ -348,12 +348,12 @@ bench: all $(BENCHES) ## measure samples per second of psgd, and of other librar
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' ONLY='$(ONLY)' tests/bench/run
 	$(Q)$(if $(ONLY),,$(BUILD)/tests/bench/compress)
 
-# It is built if mpicc is installed.
-MPI_PEER := $(if $(shell command -v mpicc),$(BUILD)/tests/bench/mpi_peer)
-$(BUILD)/tests/bench/mpi_peer: tests/bench/mpi_peer.c tests/bench/bench.h
+# One for each MPI that is found: mpi_peer.openmpi, mpi_peer.mpich.
+MPI_PEER := $(foreach m,$(MPI),$(BUILD)/tests/bench/mpi_peer.$(firstword $(subst =, ,$(m))))
+$(BUILD)/tests/bench/mpi_peer.%: tests/bench/mpi_peer.c tests/bench/bench.h
 	$(call show,MPICC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)mpicc -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -O2 -o $@ $<
+	$(Q)$(call mpicc,$*) -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -O3 -o $@ $<
 
 bench-comm: $(BENCHES) $(MPI_PEER) ## measure an all-reduce, beside MPI and gloo; RUNS=5 NODES='2 4' BYTES='4096 ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' NODES='$(NODES)' BYTES='$(BYTES)' tests/bench/comm

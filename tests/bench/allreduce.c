@@ -1,7 +1,8 @@
 /* allreduce NODES [ALGORITHM [BYTES...]] -- microseconds of an all-reduce between processes of this machine,
  * each bound to a processor, over the runner's own mesh and collectives. Prints, for each length: bytes,
  * median, least, most, GB/s of vector. Lengths of 1 MiB and more are begun together. With TLS=on in the
- * environment connections are encrypted. */
+ * environment connections are encrypted. Started by mpirun with NODES processes, the mesh is that over
+ * MPI. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -13,10 +14,13 @@
 #include <unistd.h>
 
 #include "runner/collective/collective.h"
+#include "runner/mesh/mpi/mesh_mpi.h"
+#include "runner/mesh/mpi_library.h"
 #include "runner/mesh/tcp/mesh_tcp.h"
 #include "shared/base/choice.h"
 #include "shared/base/clock.h"
 #include "tests/bench/bench.h"
+#include "tests/lib/cluster.h"
 #include "tests/lib/mesh_nodes.h"
 
 enum { RANKS_MAX = 64, TIMES_MAX = 2000, TOGETHER = 1 << 20 };
@@ -127,8 +131,7 @@ static void take_vectors(struct bench *b, int n, const size_t *bytes)
         exit(1);
 }
 
-static int run_node(struct bench *b, enum collective_algorithm algorithm, const int *ports, const int *fds,
-                    int n_wanted, const size_t *wanted)
+static void open_tcp(struct bench *b, const int *ports, const int *fds)
 {
     struct mesh_peer peers[RANKS_MAX];
     const char *tls = getenv("TLS");
@@ -143,15 +146,7 @@ static int run_node(struct bench *b, enum collective_algorithm algorithm, const 
                                    .limit = 64,
                                    .deadline = clock_now() + 10,
                                    .interrupted = &never};
-    struct collective_config config = {.n_nodes = b->n_nodes,
-                                       .me = b->me,
-                                       .algorithm = algorithm,
-                                       .send = send_chunk,
-                                       .received = received_chunk,
-                                       .watch = &b->watch,
-                                       .owner = b};
 
-    bind_to_processor(b->me);
     for (int k = 0; k < b->n_nodes; k++) {
         if (k == b->me)
             continue;
@@ -160,6 +155,35 @@ static int run_node(struct bench *b, enum collective_algorithm algorithm, const 
         address.n_peers++;
     }
     must(mesh_open(&b->mesh, &spec, &b->e), b, "open");
+}
+
+static void open_mpi(struct bench *b)
+{
+    int peers[RANKS_MAX];
+    char folder[PATH_MAX];
+    struct mesh_mpi_address address = {
+        .job = "j-bench", .attempt = 1, .n_workers = b->n_nodes, .peers = peers};
+    struct mesh_spec spec = {
+        .address = &address, .node = b->me, .limit = 64, .deadline = clock_now() + 10, .interrupted = &never};
+
+    for (int k = 0; k < b->n_nodes; k++)
+        if (k != b->me)
+            peers[address.n_peers++] = k;
+    snprintf(folder, sizeof folder, "%s/transports", test_build_dir());
+    must(mpi_library_load(&spec.transport, folder, &b->e), b, "MPI");
+    must(mesh_open(&b->mesh, &spec, &b->e), b, "open");
+}
+
+static int run_node(struct bench *b, enum collective_algorithm algorithm, int n_wanted, const size_t *wanted)
+{
+    struct collective_config config = {.n_nodes = b->n_nodes,
+                                       .me = b->me,
+                                       .algorithm = algorithm,
+                                       .send = send_chunk,
+                                       .received = received_chunk,
+                                       .watch = &b->watch,
+                                       .owner = b};
+
     must(collective_new(&b->collective, &config, &b->e), b, "collective");
     collective_attach(b->collective, b->mesh, one_machine);
     b->mesh->sink = chunk_sink;
@@ -170,6 +194,15 @@ static int run_node(struct bench *b, enum collective_algorithm algorithm, const 
     all_reduce(b, 1); /* no node is behind any more */
     mesh_close(b->mesh, clock_now() + 5);
     return 0;
+}
+
+/* Of mpirun; -1: none has started this process. */
+static int find_rank(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+
+    rank = rank ? rank : getenv("PMI_RANK");
+    return rank ? atoi(rank) : -1;
 }
 
 int main(int argc, char **argv)
@@ -186,13 +219,22 @@ int main(int argc, char **argv)
     }
     for (int i = 3; i < argc && i < 64; i++, n_wanted = i - 3)
         wanted[i - 3] = strtoul(argv[i], NULL, 10) / sizeof(float) * sizeof(float);
+    b.me = find_rank();
+    if (b.me >= 0) {
+        bind_to_processor(b.me);
+        open_mpi(&b);
+        return run_node(&b, (enum collective_algorithm)algorithm, n_wanted, wanted);
+    }
     for (int k = 0; k < b.n_nodes; k++) {
         fds[k] = listen_anywhere(&ports[k]);
         setsockopt(fds[k], IPPROTO_TCP, TCP_CONGESTION, "cubic", 5); /* as the agent does */
     }
     for (b.me = 0; b.me < b.n_nodes; b.me++)
-        if (fork() == 0)
-            return run_node(&b, (enum collective_algorithm)algorithm, ports, fds, n_wanted, wanted);
+        if (fork() == 0) {
+            bind_to_processor(b.me);
+            open_tcp(&b, ports, fds);
+            return run_node(&b, (enum collective_algorithm)algorithm, n_wanted, wanted);
+        }
     for (int k = 0; k < b.n_nodes; k++)
         close(fds[k]);
     while (wait(&status) > 0)

@@ -1,6 +1,6 @@
-/* mpi_peer N_NODES [BYTES...] -- the median time of MPI_Allreduce over so many bytes of float32, on N_NODES
- * processes started by mpirun, each bound to a processor of its own. tests/bench/comm compares it with psgd,
- * and describes the common interface. */
+/* mpi_peer N_NODES [BYTES...] -- the median time of MPI_Allreduce and a division by N_NODES over so many
+ * bytes of float32, on N_NODES processes started by mpirun, each bound to a processor of its own.
+ * tests/bench/comm compares it with psgd, and describes the common interface. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +14,13 @@ static double median_us(size_t bytes, int n_times)
     static double us[TIMES_MAX];
     size_t n = bytes / sizeof(float);
     float *in = malloc(n * sizeof *in + 1), *out = malloc(n * sizeof *out + 1);
-    int warm = n_times / 10 + 2;
+    int warm = n_times / 10 + 2, n_nodes;
+    float mean;
 
     if (!in || !out)
         MPI_Abort(MPI_COMM_WORLD, 1);
+    MPI_Comm_size(MPI_COMM_WORLD, &n_nodes);
+    mean = 1.0f / (float)n_nodes;
     for (size_t i = 0; i < n; i++)
         in[i] = 1;
     for (int i = -warm; i < n_times; i++) {
@@ -27,6 +30,8 @@ static double median_us(size_t bytes, int n_times)
             MPI_Barrier(MPI_COMM_WORLD);
         start = MPI_Wtime();
         MPI_Allreduce(in, out, (int)n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        for (size_t k = 0; k < n; k++)
+            out[k] *= mean;
         if (i >= 0)
             us[i] = (MPI_Wtime() - start) * 1e6;
     }
