@@ -8,18 +8,23 @@
 
 /* In the order in which they count. A process of mpirun or torchrun inside a job of Slurm inherits Slurm's
  * variables of the script that started mpirun, which are the same in all of them: so Slurm's count only if
- * no other launcher's are set. Kubernetes sets its index in each container, in which a launcher may run. */
+ * no other launcher's are set. Of `srun --mpi=pmix torchrun`, or mpirun, each process of torchrun has the
+ * variables of the one that has started torchrun on its machine: torchrun's count first where it is itself
+ * there, and not only its RANK, which other launchers set as well. Kubernetes sets its index in each
+ * container, in which a launcher may run. */
 static const struct launcher {
     const char *name, *rank, *size; /* size NULL: it says none */
+    const char *mark;               /* a further variable that it sets; NULL: none is needed */
     bool is_mpi;
     int class; /* launchers of one class must agree; a lower class counts before */
 } launchers[] = {
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", true, 0},
-    {"PMI", "PMI_RANK", "PMI_SIZE", true, 0},
-    {"PMIx", "PMIX_RANK", NULL, true, 0},
-    {"torchrun", "RANK", "WORLD_SIZE", false, 0},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", false, 1},
-    {"Kubernetes", "JOB_COMPLETION_INDEX", NULL, false, 2},
+    {"torchrun", "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", false, 0},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, true, 1},
+    {"PMI", "PMI_RANK", "PMI_SIZE", NULL, true, 1},
+    {"PMIx", "PMIX_RANK", NULL, NULL, true, 1},
+    {"RANK", "RANK", "WORLD_SIZE", NULL, false, 1},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", NULL, false, 2},
+    {"Kubernetes", "JOB_COMPLETION_INDEX", NULL, NULL, false, 3},
 };
 enum { N_LAUNCHERS = sizeof launchers / sizeof *launchers };
 
@@ -41,7 +46,7 @@ static bool read_launcher(struct launch_rank *out, const struct launcher *l, con
     const char *rank = get(l->rank), *size = l->size ? get(l->size) : NULL;
 
     *out = (struct launch_rank){.rank = -1, .size = -1, .origin = l->rank};
-    if (!rank || parse(&out->rank, l->rank, rank, e) < 0)
+    if (!rank || (l->mark && !get(l->mark)) || parse(&out->rank, l->rank, rank, e) < 0)
         return false;
     return !size || parse(&out->size, l->size, size, e) == 0;
 }
@@ -51,7 +56,9 @@ static int not_clear(struct err *e)
     char list[256] = "";
 
     for (int i = 0; i < N_LAUNCHERS; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", launchers[i].rank);
+        if (!launchers[i].mark)
+            snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", list[0] ? ", " : "",
+                     launchers[i].rank);
     err_set(e, ERR_CONFIG,
             "which process of the job this is, is not clear: there is no --rank, and none of the variables "
             "that launchers set: %s",

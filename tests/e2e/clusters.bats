@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# shellcheck disable=SC2030,SC2031 # each test is a subshell
 # Jobs without agents: job_submit pack, job_runner --job DIR as the processes of a launcher, job_submit collect.
 load lib
 load documents
@@ -449,8 +450,8 @@ jsonschema.Draft7Validator.check_schema(schema)
 for path in sys.argv[2:]:
     jsonschema.Draft7Validator(schema).validate(json.load(open(path)))
 EOF
-    local job='.items[1].spec' pod='.items[1].spec.template.spec'
-    [ "$(jq -c "$job | [.completionMode, .completions, .parallelism]" job/kubernetes.json)" = '["Indexed",3,3]' ]
+    local indexed='.items[1].spec' pod='.items[1].spec.template.spec'
+    [ "$(jq -c "$indexed | [.completionMode, .completions, .parallelism]" job/kubernetes.json)" = '["Indexed",3,3]' ]
     [ "$(jq -r "$pod.containers[0].volumeMounts[0].subPath" job/kubernetes.json)" = job ]
     [ "$(jq -r "$pod.containers[0].volumeMounts[0].subPath" all/kubernetes.json)" = u/all ]
     [ "$(jq -r "$pod.volumes[0].persistentVolumeClaim.claimName" all/kubernetes.json)" = jobs.of ]

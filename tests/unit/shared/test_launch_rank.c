@@ -76,6 +76,20 @@ TEST(mpirun_counts_before_the_slurm_job_that_it_runs_in)
     assert_string_equal(r.origin, "OMPI_COMM_WORLD_RANK");
 }
 
+/* All processes of torchrun on one machine have the variables of the process that started it there. */
+TEST(torchrun_counts_before_the_launcher_that_has_started_it_on_each_machine)
+{
+    static const char *const variables[] = {
+        "PMIX_RANK", "1", "SLURM_PROCID", "1", "SLURM_NTASKS",        "2",
+        "RANK",      "3", "WORLD_SIZE",   "4", "TORCHELASTIC_RUN_ID", "none",
+        NULL};
+    struct launch_rank r = find(variables, -1, -1);
+
+    assert_int_equal(r.rank, 3);
+    assert_int_equal(r.size, 4);
+    assert_string_equal(r.origin, "RANK");
+}
+
 TEST(the_options_count_before_all_variables)
 {
     static const char *const other[] = {"RANK", "1", "WORLD_SIZE", "8", NULL};
@@ -215,6 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_launcher_says_which_process_this_is),
         cmocka_unit_test(mpirun_counts_before_the_slurm_job_that_it_runs_in),
+        cmocka_unit_test(torchrun_counts_before_the_launcher_that_has_started_it_on_each_machine),
         cmocka_unit_test(the_options_count_before_all_variables),
         cmocka_unit_test(no_rank_is_refused_with_what_was_looked_for),
         cmocka_unit_test(two_launchers_that_disagree_are_refused),
