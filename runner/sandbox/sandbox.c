@@ -204,7 +204,7 @@ int sandbox_forgo(struct sandbox *out, const char *why, enum isolation required,
 {
     *out = (struct sandbox){.level = ISOLATION_NONE};
     snprintf(out->lacks, sizeof out->lacks, "%s", why);
-    snprintf(out->no_tree, sizeof out->no_tree, "%s", why);
+    snprintf(out->no_tree, sizeof out->no_tree, "it is not confined");
     return keep_limits() ? check_level(out, required, e) : err_errno(e, ERR_IO, "setrlimit");
 }
 
