@@ -13,7 +13,10 @@
 #include "shared/base/json.h"
 #include "submit/terminal/text.h"
 
-enum { ANSWER = 1024, JOB_BYTES_MAX = 1 << 16, QUOTED = 4 * PATH_MAX, SCRIPT = 16 * PATH_MAX };
+enum { ANSWER = 4096, JOB_BYTES_MAX = 1 << 16, QUOTED = 4 * PATH_MAX, SCRIPT = 16 * PATH_MAX };
+
+/* What scontrol says of a job, and a time after it if the job is preempted. */
+#define PREEMPTED "PreemptTime="
 
 /* The states in which a job is over: the others are those of one that waits, runs, or is about to end. */
 static const char *const over[] = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE",     "FAILED",
@@ -97,9 +100,11 @@ static void quote_pattern(char out[QUOTED], const char *path)
     out[at] = '\0';
 }
 
-/* srun is the script's only process, so that Slurm's signals reach the job's processes alone. */
+/* A script that a user submits again has another number. Slurm requeues a preempted job that still runs at
+ * the end of the grace time, and this one has ended by then, so it asks for that itself, as after a failure
+ * with --retries; the shell must not end by the signals that srun passes on. */
 int slurm_write_script(const char *folder, const char *name, int n_processes, const char *options,
-                       struct err *e)
+                       int retries, struct err *e)
 {
     char path[PATH_MAX], exe_dir[PATH_MAX], log[PATH_MAX], runner[PATH_MAX];
     static char pattern[QUOTED], program[QUOTED], dir[QUOTED], text[SCRIPT];
@@ -114,9 +119,20 @@ int slurm_write_script(const char *folder, const char *name, int n_processes, co
              "#!/bin/sh\n"
              "#SBATCH --job-name=%s --output=%s --open-mode=append --requeue --ntasks=%d\n"
              "#SBATCH %s\n"
-             "exec srun %s --job %s\n",
-             name, pattern, n_processes, options, text_shell_quote(program, sizeof program, runner),
-             text_shell_quote(dir, sizeof dir, folder));
+             "folder=%s\n"
+             "printf '{\"job\":\"%%s\"}\\n' \"$SLURM_JOB_ID\" >\"$folder/" SLURM_JOB "\"\n"
+             "trap : TERM\n"
+             "srun %s --job \"$folder\"\n"
+             "status=$?\n"
+             "case $(scontrol show job \"$SLURM_JOB_ID\") in\n"
+             "*" PREEMPTED "[0-9]*) exec scontrol requeue \"$SLURM_JOB_ID\" ;;\n"
+             "esac\n"
+             "if [ \"$status\" -eq 1 ] && [ \"${SLURM_RESTART_COUNT:-0}\" -lt %d ]; then\n"
+             "    exec scontrol requeue \"$SLURM_JOB_ID\"\n"
+             "fi\n"
+             "exit \"$status\"\n",
+             name, pattern, n_processes, options, text_shell_quote(dir, sizeof dir, folder),
+             text_shell_quote(program, sizeof program, runner), retries);
     return file_write(path, text, strlen(text), 0700, e);
 }
 
@@ -226,6 +242,28 @@ int slurm_ask(struct slurm_state *out, const char *id, struct err *e)
     out->runs = strcmp(out->name, "RUNNING") == 0 || strcmp(out->name, "COMPLETING") == 0;
     for (size_t i = 0; i < sizeof over / sizeof *over; i++)
         out->is_over |= strcmp(out->name, over[i]) == 0;
+    return 0;
+}
+
+int slurm_requeue_preempted(bool *is_requeued, const char *id, struct err *e)
+{
+    char answer[ANSWER];
+    char *const show[] = {"scontrol", "show", "job", (char *)id, NULL};
+    char *const requeue[] = {"scontrol", "requeue", (char *)id, NULL};
+    const char *at;
+    int status;
+
+    *is_requeued = false;
+    if (run_tool(answer, &status, show, e) < 0)
+        return e->code;
+    at = strstr(answer, PREEMPTED);
+    if (has_failed(status) || !at || !strchr("0123456789", at[sizeof PREEMPTED - 1]))
+        return 0;
+    if (run_tool(answer, &status, requeue, e) < 0)
+        return e->code;
+    if (has_failed(status))
+        return err_set(e, ERR_REFUSED, "scontrol requeue %s: %.400s", id, last_line(answer));
+    *is_requeued = true;
     return 0;
 }
 

@@ -22,9 +22,10 @@ struct slurm_state {
 /* *n: the number of processes that options of sbatch ask for; 0: they do not say. ERR_USAGE: a number that
  * is none, as in "-N 2-4". */
 int slurm_processes(int *n, const char *options, struct err *e);
-/* Writes the batch file. `name`: of the job; `options`: of sbatch. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
+/* Writes the batch file. `name`: of the job; `options`: of sbatch; `retries`: how often a failed
+ * job is requeued. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
 int slurm_write_script(const char *folder, const char *name, int n_processes, const char *options,
-                       struct err *e);
+                       int retries, struct err *e);
 /* Submits it; `id` is that of the job. ERR_NOT_FOUND: there is no sbatch; ERR_REFUSED: it refuses the job. */
 int slurm_submit(char id[SLURM_ID], const char *folder, struct err *e);
 /* ERR_NOT_FOUND: the folder was not submitted to Slurm. */
@@ -32,5 +33,8 @@ int slurm_read_id(char id[SLURM_ID], const char *folder, struct err *e);
 /* ERR_UNREACHABLE: Slurm does not answer. */
 int slurm_ask(struct slurm_state *out, const char *id, struct err *e);
 int slurm_cancel(const char *id, struct err *e);
+/* Within the grace time of a preemption, after the job's processes have ended: Slurm requeues only a job that
+ * still runs when that time is over. *is_requeued: it was preempted. */
+int slurm_requeue_preempted(bool *is_requeued, const char *id, struct err *e);
 
 #endif

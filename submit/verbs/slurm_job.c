@@ -216,7 +216,7 @@ static int check_options(const struct options *o, struct err *e)
         size_t offset;
         const char *instead;
     } refused[] = {
-        {offsetof(struct options, retries), "Slurm runs a requeued job again: --requeue is on"},
+        {offsetof(struct options, retry_on), "with --retries Slurm requeues the job after any failure"},
         {offsetof(struct options, no_queue), "sbatch --immediate is for that"},
     };
 
@@ -239,7 +239,8 @@ static int submit_job(char folder[PATH_MAX], struct submission *s, struct err *e
     snprintf(own, sizeof own, "psgd-%s", s->id);
     if ((!s->opt->output[0] && file_absolute(s->job_folder, sizeof s->job_folder, own, e) < 0) ||
         verb_pack_job(s, e) < 0 ||
-        slurm_write_script(s->job_folder, s->settings.name, (int)s->n_nodes, s->opt->slurm, e) < 0)
+        slurm_write_script(s->job_folder, s->settings.name, (int)s->n_nodes, s->opt->slurm, s->opt->retries,
+                           e) < 0)
         return e->code;
     memcpy(folder, s->job_folder, PATH_MAX);
     if (slurm_submit(id, s->job_folder, e) < 0) {

@@ -21,6 +21,7 @@
 #include "shared/job/job_folder.h"
 #include "shared/job/launch_rank.h"
 #include "submit/job/launcher_process.h"
+#include "submit/launch/slurm.h"
 #include "submit/options/options_table.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
@@ -280,6 +281,21 @@ static int status_of(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+static void requeue_preempted(void)
+{
+    const char *job = getenv("SLURM_JOB_ID");
+    bool is_requeued;
+    struct err e;
+
+    if (!job)
+        return;
+    if (slurm_requeue_preempted(&is_requeued, job, &e) < 0)
+        console_error("%s", e.text);
+    else if (is_requeued)
+        console_info("Slurm has preempted job %s: it is requeued, and goes on when Slurm runs it again.",
+                     job);
+}
+
 /* Process 0 stays, to collect the results; another one becomes job_runner. */
 static int run_node(struct ranks *r, struct err *e)
 {
@@ -319,6 +335,8 @@ static int run_node(struct ranks *r, struct err *e)
         return e->code;
     if (WIFEXITED(of_results) && WEXITSTATUS(of_results) == 0)
         console_info("The results are in %s/results.", r->folder);
+    if (status_of(of_job) == EXIT_CANCELLED)
+        requeue_preempted();
     return status_of(status_of(of_job) ? of_job : of_results);
 }
 

@@ -127,9 +127,9 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | unique | join(" ")' "$1/r
     [ ! -e refused ]
     run on_login job_submit --slurm "-N 2" --node_count 3 "${job[@]}" -o refused
     [[ "$output" == *"--slurm asks for 2 processes, and the job has 3 nodes"* ]]
-    run on_login job_submit --slurm "-N 2" --retries 3 "${job[@]}" -o refused
+    run on_login job_submit --slurm "-N 2" --no-queue "${job[@]}" -o refused
     [ "$status" -eq 2 ]
-    [[ "$output" == *"--retries is for jobs on agents, and not for --slurm: Slurm runs a requeued job again"* ]]
+    [[ "$output" == *"--no-queue is for jobs on agents, and not for --slurm: sbatch --immediate is for that"* ]]
 }
 
 @test "without Slurm's programs --slurm says so" {
@@ -139,6 +139,14 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | unique | join(" ")' "$1/r
     [ "$status" -eq 6 ]
     [[ "$output" == *"Slurm's program sbatch is not in PATH on this machine"* ]]
     [ ! -e job ]
+}
+
+# tests/soak/slurm repeats this, and has more ways to end a job.
+@test "a job that scancel or a preemption ends goes on from its checkpoint, to the weights of one that was not ended" {
+    needs_slurm
+    BUILD=$BUILD by_progress "$ROOT/tests/soak/slurm" 1 scancel preempt
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"scancel: 1 jobs went on"*"preempt: 1 jobs went on"* ]]
 }
 
 @test "docs/clusters.md: with Slurm" {
