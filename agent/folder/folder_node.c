@@ -2,9 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
 #include <math.h>
-#include <net/if.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,13 +18,13 @@
 #include "agent/folder/folder_lead.h"
 #include "agent/folder/folder_state.h"
 #include "agent/folder/member_gone.h"
+#include "agent/folder/node_address.h"
 #include "agent/folder/other_launch.h"
 #include "agent/folder/rank_packages.h"
 #include "agent/jobs/job_action.h"
 #include "agent/jobs/job_end.h"
 #include "agent/jobs/jobs_open.h"
 #include "agent/jobs/peers.h"
-#include "shared/base/address.h"
 #include "shared/base/clock.h"
 #include "shared/base/compat.h"
 #include "shared/base/file.h"
@@ -370,31 +368,6 @@ static int read_job(struct node_process *f, struct err *e)
     return find_node(f, e);
 }
 
-/* The first IPv4 address of this machine that is not loopback, else IPv6. */
-static void find_address(char out[64])
-{
-    struct ifaddrs *all;
-    int best = 0;
-
-    out[0] = '\0';
-    if (getifaddrs(&all) < 0)
-        return;
-    for (const struct ifaddrs *a = all; a; a = a->ifa_next) {
-        int family = a->ifa_addr && (a->ifa_flags & IFF_UP) ? a->ifa_addr->sa_family : 0;
-        int worth = family == AF_INET ? 2 : family == AF_INET6 ? 1 : 0;
-        char text[64];
-
-        if (worth <= best || address_is_loopback(a->ifa_addr))
-            continue;
-        address_host(text, sizeof text, a->ifa_addr);
-        if (strncmp(text, "fe80:", 5) == 0)
-            continue;
-        memcpy(out, text, sizeof text);
-        best = worth;
-    }
-    freeifaddrs(all);
-}
-
 /* Reads what earlier attempts have left; a runner of theirs that was killed has an end from now on. */
 static int restore_attempts(struct node_process *f, struct err *e)
 {
@@ -421,7 +394,7 @@ static int meet_others(struct node_process *f, struct err *e)
     memcpy(mine.launch, f->launch, sizeof mine.launch);
     memcpy(mine.boot, f->jobs.boot, sizeof mine.boot);
     memcpy(mine.given, f->opt.host, sizeof mine.given);
-    find_address(mine.address);
+    node_address_own(mine.address);
     mine.attempt = last ? last->job.spec.attempt : 0;
     mine.state = last ? last->job.state : JOB_PENDING;
     rank_checkpoints_list(&mine, &f->jobs, f->spec.id);
@@ -446,20 +419,6 @@ static int n_workers_here(const struct node_process *f)
     return n;
 }
 
-static int find_data_address(struct node_process *f, struct err *e)
-{
-    const char *host = f->meet.members[f->rank].host;
-    const char *at = f->meet.is_on_one_machine && !f->opt.host[0] ? "127.0.0.1"
-                     : strchr(host, ':')                          ? "::"
-                                                                  : "0.0.0.0";
-    struct addresses found;
-
-    if (address_find(&found, at, 0) != 0 || found.n == 0)
-        return err_set(e, ERR_IO, "%s: no address to listen at", at);
-    f->jobs.data = found.of[0];
-    return 0;
-}
-
 /* Gives the node its slot, its packages and so its runner, and waits until that has loaded all. */
 static int prepare(struct node_process *f, struct err *e)
 {
@@ -468,7 +427,7 @@ static int prepare(struct node_process *f, struct err *e)
     f->spec.attempt = m->attempt;
     f->spec.workers_on_host = n_workers_here(f);
     f->spec.weights |= m->resumes;
-    if (find_data_address(f, e) < 0 || task_add(&f->jobs, &f->spec, "", "", &f->task, e) < 0)
+    if (node_address_listen(f, e) < 0 || task_add(&f->jobs, &f->spec, "", "", &f->task, e) < 0)
         return e->code;
     job_stream_opened(f->task); /* no client has to renew the reservation */
     job_supersede(&f->jobs);
