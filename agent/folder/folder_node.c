@@ -464,7 +464,8 @@ static json_t *peer_json(const struct node_process *f, int r, const uint8_t data
     char hex[SHA256_HEX];
     json_t *o = json_pack("{s:i, s:s, s:o, s:s, s:i}", "node", k->node, "role",
                           k->node < 0 ? "server" : "worker", "address",
-                          json_sprintf("%s:%d", k->host, k->port), "host", k->host, "data_port", k->port);
+                          json_sprintf(strchr(k->host, ':') ? "[%s]:%d" : "%s:%d", k->host, k->port), "host",
+                          k->host, "data_port", k->port);
 
     if (r == f->rank)
         return o;

@@ -3,6 +3,7 @@
 # Jobs without agents: job_submit pack, job_runner --job DIR as the processes of a launcher, job_submit collect.
 load lib
 load documents
+load namespaces
 
 # start_rank DIR RANK [OPTION...]: a process of the job in DIR, with the log DIR.log.RANK.
 start_rank() {
@@ -301,6 +302,19 @@ start_named() {
             [ "$code" -eq 0 ]
         fi
     done
+}
+
+@test "nodes whose names have an IPv6 address only reach each other" {
+    [ -e /proc/net/if_inet6 ] && grep -q ' lo$' /proc/net/if_inet6 || skip "this machine has no IPv6 on loopback"
+    make_names '::1 node-a node-b'
+    local rank names=(node-a node-b)
+    "$SUBMIT" pack -q -o job -n 2 --codec fedavg --model softmax --dataset "$FEW" --epochs 1
+    for rank in 1 0; do
+        "$TOOLS/limit" "$PROGRAM_LIMIT" "${NAMED[@]}" "$BUILD/job_runner" --job job --rank "$rank" --host "${names[rank]}" >"job.log.$rank" 2>&1 3>&- &
+        RANKS[rank]=$!
+        HOLDERS+=("$!")
+    done
+    end_ranks 2
 }
 
 @test "only the user who has packed a job can run it, and text that is no text is refused" {
