@@ -94,6 +94,10 @@ iproute2 ip
 jq jq
 libcmocka-dev cmocka.h
 nftables nft
+openmpi-bin mpirun.openmpi
+libopenmpi-dev
+mpich mpirun.mpich
+libmpich-dev
 procps pgrep
 python3 python3
 python3-numpy numpy

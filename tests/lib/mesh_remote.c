@@ -171,7 +171,11 @@ static void remote_close(struct mesh *m, double deadline)
 {
     struct remote *r = (struct remote *)m;
 
-    ask(r, &(struct rank_call){.act = ACT_CLOSE, .deadline = deadline + MESH_TIMEOUT_S}, NULL);
+    const struct rank_call c = {.act = ACT_CLOSE, .deadline = deadline + MESH_TIMEOUT_S};
+
+    /* mpirun ends all processes when the first one that has lost a node ends. */
+    if (send(r->fd, &c, sizeof c, MSG_NOSIGNAL) != sizeof c)
+        assert_true(r->all->has_lost);
     r->is_closing = true;
     mesh_pool_clear(&r->pool);
 }
@@ -273,7 +277,7 @@ struct mesh_remotes *mesh_remotes_begin(const char *mpi, struct mesh *out[MESH_N
     assert_int_equal(listen(fd, MESH_NODES), 0);
     all->mpirun = start_mpirun(program, name);
     for (int i = 0; i < MESH_NODES; i++) {
-        int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC), slot;
+        int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC), slot = -1;
         struct remote *r;
 
         assert_true(peer >= 0 && read_all(peer, &slot, sizeof slot) && slot >= 0 && slot < MESH_NODES);
