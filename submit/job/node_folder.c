@@ -26,6 +26,8 @@ enum {
     COPIED_AT_ONCE = 1 << 20
 };
 
+#define JOBS_FOLDER "jobs" /* of a node */
+
 static const char events_name[] = "journal.jsonl", event_start[] = "{\"seq\":";
 
 /* The node's folder. */
@@ -72,26 +74,43 @@ static void note_gone(json_t *state)
                                      clock_text(at, json_number_at(state, "written_s", 0))));
 }
 
-/* "jobs/ID", of a later attempt "jobs/ID.ATTEMPT" */
+/* "ID", of a later attempt "ID.ATTEMPT" */
 static void name_attempt(char out[80], const char *job, int attempt)
 {
     if (attempt > 1)
-        snprintf(out, 80, "jobs/%.48s.%d", job, attempt);
+        snprintf(out, 80, "%.48s.%d", job, attempt);
     else
-        snprintf(out, 80, "jobs/%.48s", job);
+        snprintf(out, 80, "%.48s", job);
 }
 
-/* The path of the state of the attempt that is read. */
-static int name_state(char path[PATH_MAX], const struct node_folder *f, const char *folder, const char *job,
-                      struct err *e)
+/* Opens the node's folder. ERR_NOT_FOUND: there is none, or it is a link. */
+static int open_node(int *dir, const struct node_folder *f, struct err *e)
 {
-    char attempt[80], name[128];
+    char name[JOB_FOLDER_NODE_NAME];
+    int top, rc;
 
-    if (f->only_attempt == 0)
-        return file_join(path, PATH_MAX, folder, JOB_FOLDER_NODE, e);
-    name_attempt(attempt, job, f->only_attempt);
-    snprintf(name, sizeof name, "%s/" JOB_FOLDER_NODE, attempt);
-    return file_join(path, PATH_MAX, folder, name, e);
+    if (untrusted_open(&top, f->job_folder, e) < 0)
+        return e->code;
+    rc = untrusted_enter(dir, top, job_folder_node_name(name, f->node), e);
+    close(top);
+    return rc;
+}
+
+/* Reads the state of the attempt that is read. */
+static int read_document(json_t **out, const struct node_folder *f, const char *job, struct err *e)
+{
+    char attempt[80], name[128] = JOB_FOLDER_NODE;
+    int dir, rc;
+
+    if (f->only_attempt > 0) {
+        name_attempt(attempt, job, f->only_attempt);
+        snprintf(name, sizeof name, JOBS_FOLDER "/%s/" JOB_FOLDER_NODE, attempt);
+    }
+    if (open_node(&dir, f, e) < 0)
+        return e->code;
+    rc = untrusted_json(out, dir, name, STATE_MAX, e);
+    close(dir);
+    return rc;
 }
 
 static void take_state(struct node_folder *f, const json_t *state)
@@ -115,20 +134,20 @@ static void take_state(struct node_folder *f, const json_t *state)
  * "resume". */
 static int read_state(json_t **state, struct node_folder *f, const char *job, struct err *e)
 {
-    char folder[PATH_MAX], path[PATH_MAX];
+    char folder[PATH_MAX];
     enum job_state now;
     int rc;
 
-    if (name_folder(folder, f, e) < 0 || name_state(path, f, folder, job, e) < 0)
+    if (name_folder(folder, f, e) < 0)
         return e->code;
-    rc = json_read(state, path, STATE_MAX, e);
+    rc = read_document(state, f, job, e);
     f->is_running = rc == 0 && !is_gone(folder, *state);
     if (rc == ERR_NOT_FOUND) {
         *state = not_started(job);
         return *state ? 0 : err_set(e, ERR_NOMEM, "no memory for a node's state");
     }
     if (rc < 0)
-        return rc;
+        return err_at(e, "%s", folder);
     take_state(f, *state);
     if (job_state_parse(&now, json_text_at(*state, "state")) && !job_state_is_terminal(now) &&
         now != JOB_PENDING && !f->is_running)
@@ -139,16 +158,23 @@ static int read_state(json_t **state, struct node_folder *f, const char *job, st
 /* The folder of the attempt. ERR_NOT_FOUND: the node has none yet. */
 static int open_attempt(int *dir, struct node_folder *f, const char *job, struct err *e)
 {
-    char folder[PATH_MAX], path[PATH_MAX], name[80];
+    char name[80];
+    int node, jobs, rc;
     json_t *state;
 
     if (read_state(&state, f, job, e) < 0)
         return e->code;
     json_decref(state);
     name_attempt(name, job, f->attempt);
-    return name_folder(folder, f, e) < 0 || file_join(path, sizeof path, folder, name, e) < 0
-               ? e->code
-               : untrusted_open(dir, path, e);
+    if (open_node(&node, f, e) < 0)
+        return e->code;
+    rc = untrusted_enter(&jobs, node, JOBS_FOLDER, e);
+    close(node);
+    if (rc < 0)
+        return rc;
+    rc = untrusted_enter(dir, jobs, name, e);
+    close(jobs);
+    return rc;
 }
 
 /* A file that the runner has left, or one of the job's packages. */
