@@ -142,9 +142,10 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | unique | join(" ")' "$1/r
 }
 
 # tests/soak/slurm repeats this, and has more ways to end a job.
+# bats test_tags=long
 @test "a job that scancel or a preemption ends goes on from its checkpoint, to the weights of one that was not ended" {
     needs_slurm
-    BUILD=$BUILD by_progress "$ROOT/tests/soak/slurm" 1 scancel preempt
+    ENOUGH=20 BUILD=$BUILD by_progress "$ROOT/tests/soak/slurm" 1 scancel preempt
     [ "$status" -eq 0 ]
     [[ "$output" == *"scancel: 1 jobs went on"*"preempt: 1 jobs went on"* ]]
 }
