@@ -136,13 +136,12 @@ int slurm_write_script(const char *folder, const char *name, int n_processes, co
     return file_write(path, text, strlen(text), 0700, e);
 }
 
-/* Runs a program of Slurm and takes the beginning of what it prints. */
-static int run_tool(char out[ANSWER], int *status, char *const *argv, struct err *e)
+/* Runs a program of Slurm; what it prints is in *out, to be closed. */
+static int open_tool(int *out, int *status, char *const *argv, struct err *e)
 {
     int fd = memfd_create("output", MFD_CLOEXEC);
     const struct child_how how = {.argv = argv, .out = fd, .err = fd};
     struct child c;
-    ssize_t n;
 
     if (fd < 0)
         return err_errno(e, ERR_IO, "memfd_create");
@@ -153,6 +152,18 @@ static int run_tool(char out[ANSWER], int *status, char *const *argv, struct err
                            "cluster's own launcher.");
     }
     *status = child_wait(&c);
+    *out = fd;
+    return 0;
+}
+
+/* Takes the beginning of what the program prints. */
+static int run_tool(char out[ANSWER], int *status, char *const *argv, struct err *e)
+{
+    ssize_t n;
+    int fd;
+
+    if (open_tool(&fd, status, argv, e) < 0)
+        return e->code;
     n = pread(fd, out, ANSWER - 1, 0);
     out[n > 0 ? n : 0] = '\0';
     for (size_t at = strlen(out); at > 0 && out[at - 1] == '\n'; at--)
@@ -172,6 +183,16 @@ static const char *last_line(const char *answer)
     const char *end = strrchr(answer, '\n');
 
     return end ? end + 1 : answer;
+}
+
+/* What sbatch says of an option that it does not know, without the advice behind it. */
+static const char *refusal_in(char *answer)
+{
+    char *end = strrchr(answer, '\n');
+
+    if (end && strncmp(end + 1, "Try ", 4) == 0)
+        *end = '\0';
+    return last_line(answer);
 }
 
 /* Of a cluster of several: "ID;CLUSTER". */
@@ -207,7 +228,7 @@ int slurm_submit(char id[SLURM_ID], const char *folder, struct err *e)
         run_tool(answer, &status, argv, e) < 0)
         return e->code;
     if (has_failed(status))
-        return err_set(e, ERR_REFUSED, "Slurm refuses the job: %.800s", last_line(answer));
+        return err_set(e, ERR_REFUSED, "Slurm refuses the job: %.800s", refusal_in(answer));
     return note_id(id, answer, folder, e);
 }
 
@@ -221,6 +242,53 @@ int slurm_read_id(char id[SLURM_ID], const char *folder, struct err *e)
     snprintf(id, SLURM_ID, "%s", json_text_at(o, "job"));
     json_decref(o);
     return id[0] ? 0 : err_set(e, ERR_CONFIG, "%s has no number of a job", path);
+}
+
+/* "ID|FOLDER|SCRIPT": of a script that was given by a relative path the folder in which sbatch was called. */
+static bool runs_script(char id[SLURM_ID], char *line, const char *script)
+{
+    char path[PATH_MAX], real[PATH_MAX], *rest, *number = strtok_r(line, "|", &rest),
+                                                *in = strtok_r(NULL, "|", &rest),
+                                                *name = strtok_r(NULL, "|\n", &rest);
+    struct err ignored;
+
+    if (!name)
+        return false;
+    if (name[0] == '/' ? snprintf(path, sizeof path, "%s", name) >= (int)sizeof path
+                       : file_join(path, sizeof path, in, name, &ignored) < 0)
+        return false;
+    if (!realpath(path, real) || strcmp(real, script) != 0)
+        return false;
+    snprintf(id, SLURM_ID, "%s", number);
+    return true;
+}
+
+int slurm_find_id(char id[SLURM_ID], const char *folder, struct err *e)
+{
+    char *const argv[] = {"squeue",   "--noheader",        "--me", "--states=all",
+                          "--sort=i", "--format=%A|%Z|%o", NULL};
+    char path[PATH_MAX], script[PATH_MAX], *line = NULL;
+    struct err ignored;
+    size_t size = 0;
+    int status, fd;
+    FILE *f;
+
+    if (slurm_read_id(id, folder, e) < 0)
+        return e->code;
+    if (file_join(path, sizeof path, folder, SLURM_SCRIPT, &ignored) < 0 || !realpath(path, script) ||
+        open_tool(&fd, &status, argv, &ignored) < 0)
+        return 0;
+    f = fdopen(fd, "r");
+    if (!f) {
+        close(fd);
+        return 0;
+    }
+    rewind(f);
+    while (getline(&line, &size, f) > 0)
+        runs_script(id, line, script);
+    free(line);
+    fclose(f);
+    return 0;
 }
 
 /* Slurm forgets an ended job after some minutes: squeue then refuses its number. */

@@ -9,7 +9,7 @@
 
 #define SLURM_SCRIPT "slurm.sh"   /* in the job folder: sbatch DIR/slurm.sh is the job's next attempt */
 #define SLURM_OUTPUT "slurm.log"  /* what the processes of all attempts have printed */
-#define SLURM_JOB    "slurm.json" /* {"job"}: the number of the latest attempt's job */
+#define SLURM_JOB    "slurm.json" /* {"job"}: the number of the job that job_submit has submitted */
 
 enum { SLURM_ID = 24 };
 
@@ -30,6 +30,8 @@ int slurm_write_script(const char *folder, const char *name, int n_processes, co
 int slurm_submit(char id[SLURM_ID], const char *folder, struct err *e);
 /* ERR_NOT_FOUND: the folder was not submitted to Slurm. */
 int slurm_read_id(char id[SLURM_ID], const char *folder, struct err *e);
+/* That of the folder's latest attempt, also where a user has submitted the batch file by sbatch. */
+int slurm_find_id(char id[SLURM_ID], const char *folder, struct err *e);
 /* ERR_UNREACHABLE: Slurm does not answer. */
 int slurm_ask(struct slurm_state *out, const char *id, struct err *e);
 int slurm_cancel(const char *id, struct err *e);

@@ -8,6 +8,7 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/utf8.h"
+#include "shared/job/job_folder.h"
 #include "shared/job/job_state.h"
 #include "shared/job/reason.h"
 #include "shared/records/tensor_file.h"
@@ -292,6 +293,19 @@ static bool lacks_checkpoint(const json_t *run, const json_t *cause)
     return is_silent(run, cause) && !has_file(run, name);
 }
 
+/* out: the job folder in which the results lie; false: they lie elsewhere, as those of a job on agents. */
+static bool find_job_folder(char out[PATH_MAX], const json_t *run)
+{
+    char *end;
+
+    snprintf(out, PATH_MAX, "%s", json_text_at(run, "folder"));
+    end = strrchr(out, '/');
+    if (!end || end == out)
+        return false;
+    *end = '\0';
+    return job_folder_is(out);
+}
+
 /* The next command after a job that failed or was cancelled, and whose results are in the folder. */
 static void print_remedy(FILE *f, const json_t *run, long epoch)
 {
@@ -312,6 +326,8 @@ static void print_remedy(FILE *f, const json_t *run, long epoch)
         fprintf(f, "start the agent at %s again, then job_submit fetch %s && job_submit --resume %s",
                 json_text_at(cause, "address"), json_text_at(run, "id"),
                 text_shell_quote(quoted, sizeof quoted, folder));
+    else if (epoch >= 0 && find_job_folder(path, run))
+        fprintf(f, "job_submit resume %s", text_shell_quote(quoted, sizeof quoted, path));
     else if (epoch >= 0)
         fprintf(f, "job_submit --resume %s", text_shell_quote(quoted, sizeof quoted, folder));
     else if (log[0] && file_join(path, sizeof path, folder, log, &ignored) == 0)

@@ -142,6 +142,11 @@ static int make_folders(const struct submission *s, struct err *e)
     static const char *const folders[] = {JOB_FOLDER_PACKAGES, JOB_FOLDER_MEET};
     char path[PATH_MAX];
 
+    if (job_folder_is(s->job_folder)) {
+        err_set(e, ERR_CONFLICT, "%s has a job already", s->job_folder);
+        return err_hint(e, "job_submit resume %s says how it goes on; -o names a folder for another job.",
+                        s->job_folder);
+    }
     if (!is_empty(s->job_folder)) {
         err_set(e, ERR_CONFLICT, "%s is not empty", s->job_folder);
         return err_hint(e, "Name another folder: -o DIR");

@@ -137,6 +137,15 @@ static int stop_following(struct slurm_watch *w)
     return interrupt_signal() ? 128 + interrupt_signal() : EXIT_TIMEOUT;
 }
 
+static void print_end_of_log(const char *path, char *text)
+{
+    char *rest;
+
+    console_info("The end of %s:", path);
+    for (const char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        console_info("\t %s", line);
+}
+
 /* No process has written anything: its output is all that there is. */
 static int report_not_run(const struct slurm_watch *w, struct err *e)
 {
@@ -146,7 +155,7 @@ static int report_not_run(const struct slurm_watch *w, struct err *e)
 
     if (file_join(path, sizeof path, w->s.job_folder, SLURM_OUTPUT, &ignored) == 0 &&
         file_read(&text, &len, path, 1 << 20, &ignored) == 0 && len > 0)
-        console_info("The end of %s:\n%s", path, text + (len > LOG_SHOWN ? len - LOG_SHOWN : 0));
+        print_end_of_log(path, text + (len > LOG_SHOWN ? len - LOG_SHOWN : 0));
     free(text);
     err_set(e, ERR_LOST, "Slurm's job %s is over%s%s%s%s%s, and its processes have not started the job",
             w->id, w->state.name[0] ? " (" : "", w->state.name, w->state.reason[0] ? ", " : "",
@@ -176,7 +185,7 @@ int slurm_job_wait(const struct options *o, const char *folder, struct err *e)
 
     w = (struct slurm_watch){.began = clock_now(), .told_at = clock_now()};
     w.progress.reported_at = w.began;
-    rc = slurm_read_id(w.id, folder, e) < 0 ? e->code
+    rc = slurm_find_id(w.id, folder, e) < 0 ? e->code
                                             : submitted_job_ask_results(&w.s, &is_kept, o, folder, e);
     if (rc == 0) {
         if (results_begin(&w.s, e) < 0 || run_json_save(&w.s, e) < 0)
@@ -293,8 +302,9 @@ int slurm_job_cancel_waiting(bool *is_cancelled, const char *folder, struct err 
     char id[SLURM_ID];
 
     *is_cancelled = false;
-    if (slurm_read_id(id, folder, e) < 0 || slurm_ask(&state, id, e) < 0)
+    if (slurm_find_id(id, folder, e) < 0 || slurm_ask(&state, id, e) < 0)
         return e->code;
     *is_cancelled = !state.runs && !state.is_over;
-    return *is_cancelled ? slurm_cancel(id, e) : 0;
+    /* One that is being requeued has no process that could read a cancellation. */
+    return *is_cancelled || strcmp(state.name, "COMPLETING") == 0 ? slurm_cancel(id, e) : 0;
 }

@@ -5,7 +5,9 @@
 
 #include "shared/base/file.h"
 #include "shared/job/job_folder.h"
+#include "submit/launch/slurm.h"
 #include "submit/terminal/stdout.h"
+#include "submit/verbs/slurm_job.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 
@@ -45,6 +47,10 @@ static void show_commands(const struct submission *s, const char *exe_dir, bool 
 {
     printf("Job %s (%s) is %s; it %s.\n", s->id, s->settings.name, job_state_name(s->state),
            goes_on ? "goes on from the last checkpoints that all of its nodes have" : "begins anew");
+    if (slurm_job_is(s->job_folder)) {
+        printf("next:\n  sbatch %s/" SLURM_SCRIPT "\n", s->job_folder);
+        return;
+    }
     printf("next, the command that has started it, or one of:\n");
     printf("  mpirun -n %zu %s/job_runner --job %s\n", s->n_nodes, exe_dir, s->job_folder);
     printf("  srun -n %zu %s/job_runner --job %s\n", s->n_nodes, exe_dir, s->job_folder);

@@ -37,6 +37,14 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | unique | join(" ")' "$1/r
     on_login srun --mpi=pmi2 -N 2 -n 4 psgd-run -o pmi2 "${job[@]}" --transport mpi
     [ -n "$(digests pmi2/results)" ]
     [ "$(digests pmi2/results)" = "$(digests tcp/results)" ]
+    SLURM_MPI_TYPE=pmi2 on_login job_submit --slurm "-N 2" -q -o queued "${job[@]}" --transport mpi
+    [ "$(jq -r .settings.transport queued/results/run.json)" = mpi ]
+    [ "$(jq -r .state queued/results/run.json)" = succeeded ]
+    run on_login srun --mpi=none -n 2 psgd-run -o none "${job[@]}" --transport mpi
+    [[ "$output" == *"the job has --transport mpi, and no launcher of MPI has started this process as number 0"* ]]
+    [ ! -e none ]
+    run on_login job_submit --slurm "-N 2" -o none "${job[@]}" --transport mpi
+    [[ "$output" == *"no launcher of MPI has started this process"*"SLURM_MPI_TYPE=pmi2 or pmix does the same."*"have not started the job"* ]]
     on_login srun --mpi=list 2>&1 | grep -q pmix && [ -e "$BUILD/transports/openmpi.so" ] || return 0
     on_login srun --mpi=pmix -N 1 -n 2 psgd-run -o pmix "${job[@]}" --transport mpi
     [ "$(jq -r .state pmix/results/run.json)" = succeeded ]
@@ -113,6 +121,15 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | unique | join(" ")' "$1/r
     run on_login job_submit wait job
     [ "$status" -eq 1 ]
     [[ "$output" == *"is over (CANCELLED"*"its processes have not started the job"*"sbatch "*"/job/slurm.sh submits it again"* ]]
+    # So is the next attempt, which a user has submitted by the command that resume says.
+    "$SUBMIT" resume job | grep -q "^  sbatch $T/job/slurm.sh$"
+    run on_login job_submit --slurm "-N 2" "${job[@]}" -o job
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"/job has a job already"*"job_submit resume $T/job says how it goes on"* ]]
+    on_login sh -c 'cd job && sbatch --begin=now+1hour slurm.sh'
+    [ -n "$(on_login squeue -h)" ]
+    [ "$(on_login job_submit cancel job | grep -c ': cancelled')" -eq 1 ]
+    [ -z "$(on_login squeue -h)" ]
     # Ctrl-C while it waits.
     # shellcheck disable=SC2016 # expanded by the other shell
     on_login sh -c 'echo $$ >pid && exec "$@"' sh job_submit --slurm "-N 2 --begin=now+1hour" "${job[@]}" -o waiting 2>err &
@@ -125,6 +142,8 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | unique | join(" ")' "$1/r
     [ "$status" -eq 4 ]
     [[ "$output" == *"Slurm refuses the job: "*"nvalid partition"* ]]
     [ ! -e refused ]
+    run on_login job_submit --slurm "-N 2 --nosuch" "${job[@]}" -o refused
+    [[ "$output" == *"Slurm refuses the job: sbatch: unrecognized option '--nosuch'"* ]]
     run on_login job_submit --slurm "-N 2" --node_count 3 "${job[@]}" -o refused
     [[ "$output" == *"--slurm asks for 2 processes, and the job has 3 nodes"* ]]
     run on_login job_submit --slurm "-N 2" --no-queue "${job[@]}" -o refused
