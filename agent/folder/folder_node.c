@@ -172,8 +172,8 @@ static int tell_waiting(struct node_process *f, struct err *e)
         err_set(e, ERR_TIMEOUT, "%s did not come within %g s", who, f->opt.timeout_s);
         meeting_give_up(m, e->text);
         return err_hint(e,
-                        "Are all %d processes started, and is %s the same folder for all? --timeout S waits "
-                        "longer.",
+                        "Are all %d processes started, and is %s the same folder for all? --timeout S of "
+                        "job_runner waits longer.",
                         f->n_nodes, f->folder);
     }
     if (now - m->told_at < TELL_S)
@@ -360,9 +360,14 @@ static int read_secret(struct node_process *f, struct err *e)
 
 static int read_job(struct node_process *f, struct err *e)
 {
-    if (!realpath(f->opt.job, f->folder))
-        return err_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "--job %s", f->opt.job);
     gethostname(f->machine, sizeof f->machine - 1);
+    if (!realpath(f->opt.job, f->folder)) {
+        if (errno != ENOENT)
+            return err_errno(e, ERR_IO, "--job %s", f->opt.job);
+        err_set(e, ERR_NOT_FOUND, "--job %s: %s has no such folder", f->opt.job, f->machine);
+        return err_hint(e, "job_submit pack -o DIR writes it, on a file system that all machines of the job "
+                           "share.");
+    }
     if (job_folder_read(&f->document, f->folder, e) < 0 || read_secret(f, e) < 0)
         return e->code;
     return find_node(f, e);
@@ -537,8 +542,8 @@ static enum rank_status conclude(struct node_process *f)
                  f->folder);
     if (k)
         log_line(LOG_LEVEL_ERROR, "node", f->spec.id,
-                 "the job %s: node(%d), %s: %s. next: job_submit collect %s; the launcher's command again "
-                 "%s",
+                 "the job %s: node(%d), %s: %s. next: job_submit collect %s; the launcher's command again, "
+                 "for this folder, %s",
                  k->end == JOB_CANCELLED ? "was cancelled" : "has failed", k->node, k->reason, k->message,
                  f->folder,
                  settings_has_checkpoints(&f->set) ? "goes on from the last checkpoints" : "begins it anew");

@@ -142,15 +142,16 @@ int launch_rank_find(struct launch_rank *out, int n_nodes, int rank, int size,
 int launch_rank_check(const struct launch_rank *r, int n_nodes, struct err *e)
 {
     if (r->size >= 0 && r->size != n_nodes)
-        err_set(e, ERR_CONFIG, "the job has %d node%s, a process for each, and by %s there are %d processes",
-                n_nodes, n_nodes == 1 ? "" : "s", r->origin, r->size);
+        err_set(e, ERR_CONFIG, "the job has %d node%s, a process for each, and by %s there %s %d process%s",
+                n_nodes, n_nodes == 1 ? "" : "s", r->origin, r->size == 1 ? "is" : "are", r->size,
+                r->size == 1 ? "" : "es");
     else if (r->rank >= n_nodes)
         err_set(e, ERR_CONFIG, "the job has %d node%s, a process for each, from 0, and by %s this is %d",
                 n_nodes, n_nodes == 1 ? "" : "s", r->origin, r->rank);
     else
         return 0;
-    return err_hint(e, "Start %d process%s, servers included, as with mpirun -n %d.", n_nodes,
-                    n_nodes == 1 ? "" : "es", n_nodes);
+    return err_hint(e, "Start %d process%s, servers included, as with mpirun -n %d or srun -n %d.", n_nodes,
+                    n_nodes == 1 ? "" : "es", n_nodes, n_nodes);
 }
 
 /* The number of this srun in its job; NULL: no srun has started this process. A process of mpirun or torchrun
@@ -250,8 +251,8 @@ int launch_rank_check_mpi(const struct launch_rank *r, const char *(*get)(const 
         if (launchers[i].is_mpi && read_launcher(&by_mpi, &launchers[i], get, e) && by_mpi.rank == r->rank)
             return 0;
     err_set(e, ERR_CONFIG,
-            "the job was packed with --transport mpi, and no launcher of MPI has started this process as "
-            "number %d of %s",
-            r->rank, r->origin);
-    return err_hint(e, "Start it with mpirun, or with srun --mpi=pmi2 or --mpi=pmix.");
+            "the job has --transport mpi, and no launcher of MPI has started this process as number %d",
+            r->rank);
+    return err_hint(e, "Start it with mpirun, or with srun --mpi=pmi2 or --mpi=pmix; in a batch script "
+                       "SLURM_MPI_TYPE=pmi2 or pmix does the same.");
 }

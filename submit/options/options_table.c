@@ -143,7 +143,7 @@ static struct args_option table[] = {
      "executor between two calls of its host, may take three quarters of that"},
     {"local-path", "", SETTING(local_path), FOR_SUBMIT | FOR_RUN | FOR_PACK, JOB, NULL,
      "shared memory between nodes of one machine; off: the transport"},
-    {"transport", "", SETTING(transport), FOR_PACK, JOB, NULL,
+    {"transport", "", SETTING(transport), FOR_PACK | FOR_SLURM, JOB, NULL,
      "how the nodes exchange messages: by TCP, or by the MPI whose mpirun or srun starts them"},
     {"data-tls", "", SETTING(data_tls), FOR_SUBMIT | FOR_RUN | FOR_PACK, JOB, NULL,
      "encryption between nodes; auto: only between machines"},

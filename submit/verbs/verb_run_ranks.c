@@ -103,7 +103,9 @@ static int find_nodes(struct ranks *r, struct err *e)
         return e->code;
     if (!options_is_given(o, offsetof(struct options, settings.node_count)) && r->at.size > o->servers)
         o->settings.node_count = r->at.size - o->servers;
-    return launch_rank_check(&r->at, o->settings.node_count + o->servers, e);
+    if (launch_rank_check(&r->at, o->settings.node_count + o->servers, e) < 0)
+        return e->code;
+    return o->settings.transport == TRANSPORT_MPI ? launch_rank_check_mpi(&r->at, variable, e) : 0;
 }
 
 /* ERR_CONFLICT: the options of `now` differ from `then`, those of the job in the folder. */

@@ -271,11 +271,29 @@ int verb_check_arguments(const struct options *o, struct err *e)
     return err_hint(e, "Arguments after -- are those of a training program, --trainer FILE.");
 }
 
+/* Options of --slurm alone have no effect on agents: there the list of agents says which are servers. */
+static int check_without_slurm(const struct options *o, struct err *e)
+{
+    static const size_t of_slurm[] = {offsetof(struct options, servers),
+                                      offsetof(struct options, settings.transport)};
+
+    for (size_t i = 0; !o->slurm[0] && i < sizeof of_slurm / sizeof *of_slurm; i++) {
+        char name[ARGS_NAME];
+
+        if (!options_is_chosen(o, of_slurm[i]))
+            continue;
+        options_name(name, of_slurm[i]);
+        err_set(e, ERR_USAGE, "--%s is for jobs without agents, and not for jobs on agents", name);
+        return err_hint(e, "Leave it out, or add --slurm OPTIONS, or write a job folder: job_submit pack.");
+    }
+    return 0;
+}
+
 int verb_submit(const struct options *o, struct err *e)
 {
     if (o->retrieve)
         return verb_fetch(o, e);
-    if (verb_check_arguments(o, e) < 0)
+    if (verb_check_arguments(o, e) < 0 || check_without_slurm(o, e) < 0)
         return e->code;
     return o->slurm[0] ? slurm_job_submit(o, e) : verb_submit_job(o, e);
 }

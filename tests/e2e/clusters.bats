@@ -435,7 +435,13 @@ equal_over() {
     "$SUBMIT" pack -q -o job -n 2 --codec fedavg --model softmax --transport mpi
     run limited "$BUILD/job_runner" --job job --rank 0
     [ "$status" -eq 6 ]
-    [[ "$output" == *"no launcher of MPI has started this process as number 0 of --rank"* ]]
+    [[ "$output" == *"no launcher of MPI has started this process as number 0"* ]]
+    run "$SUBMIT" --codec fedavg --transport mpi
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--transport is for jobs without agents, and not for jobs on agents"* ]]
+    run "$SUBMIT" --codec fedavg --servers 1
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--servers is for jobs without agents"* ]]
 }
 
 @test "docs/clusters.md: on one machine" { follow laptop; }
