@@ -67,6 +67,22 @@ bool runner_line_is(const char *name, const char *text, size_t len)
     return (size_t)n < len && memcmp(text, head, (size_t)n) == 0;
 }
 
+/* N_FACT_LINES: it is none. */
+static int fact_of(const char *text, size_t len)
+{
+    static const char *const names[N_FACT_LINES] = {"engine", "isolation", "stopped", "result"};
+    int k = 0;
+
+    while (k < N_FACT_LINES && !runner_line_is(names[k], text, len))
+        k++;
+    return k;
+}
+
+bool runner_line_is_fact(const char *text, size_t len)
+{
+    return fact_of(text, len) < N_FACT_LINES;
+}
+
 static enum held_kind kind_of(const char *text, size_t len)
 {
     return runner_line_is("progress", text, len) ? HELD_PROGRESS
@@ -95,8 +111,13 @@ static void hold_line(struct held_line *held, const char *text, size_t len)
 bool line_limit_offer(struct line_limit *in, const char *text, size_t len, double room, double now)
 {
     enum held_kind kind = kind_of(text, len);
+    int fact = fact_of(text, len);
 
     in->n_seen++;
+    if (fact < N_FACT_LINES && !in->has_fact[fact]) {
+        in->has_fact[fact] = true;
+        return true;
+    }
     if (take_token(in, room, now))
         return true;
     if (kind == HELD_OTHER) {

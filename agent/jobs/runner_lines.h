@@ -34,12 +34,14 @@ bool tail_read(struct tail *t, void (*line)(void *arg, const char *text, size_t 
 
 /* A token bucket for the lines of a job: a codec can write any number of them, and must neither slow the
  * agent down nor fill the journal. A runner's own lines, about five a second, always pass; of a flood only a
- * sample passes. The latest progress and the latest evaluation of a flood are held and pass later. The fuller
- * the journal is, the slower the bucket fills, so that progress is visible to the end of the longest job. No
- * clock, no file. */
+ * sample passes. The latest progress and the latest evaluation of a flood are held and pass later. The first
+ * line of each fact passes without a token: a runner states it once. The fuller the journal is, the slower
+ * the bucket fills, so that progress is visible to the end of the longest job. No clock, no file. */
 enum { LINE_RATE = 50, LINE_BURST = 200 }; /* lines a second, and at once */
 
 enum held_kind { HELD_PROGRESS, HELD_EVAL, N_HELD, HELD_OTHER = N_HELD };
+
+enum { N_FACT_LINES = 4 }; /* engine, isolation, stopped, result */
 
 struct held_line {
     char text[RUNNER_LINE_MAX];
@@ -50,6 +52,7 @@ struct held_line {
 struct line_limit {
     double tokens, filled_at; /* filled_at 0: not yet */
     struct held_line held[N_HELD];
+    bool has_fact[N_FACT_LINES];
     uint64_t n_seen;    /* lines so far */
     uint64_t n_dropped; /* lines that were dropped for lack of a token */
 };
@@ -58,8 +61,11 @@ struct line_limit {
  * prescribes: this costs less than parsing it. */
 bool runner_line_is(const char *name, const char *text, size_t len);
 
-/* Counts a line. Returns whether it passes now, with a token; otherwise it is held or dropped. `room`: the
- * free share of the journal, 0 to 1. `now`: clock_now(). */
+/* Returns whether the line is one of the facts. */
+bool runner_line_is_fact(const char *text, size_t len);
+
+/* Counts a line. Returns whether it passes now; otherwise it is held or dropped. `room`: the free share of
+ * the journal, 0 to 1. `now`: clock_now(). */
 bool line_limit_offer(struct line_limit *in, const char *text, size_t len, double room, double now);
 
 /* Moves a held line to `out`, progress first, if there is one and a token for it; `is_last`: without a token.

@@ -133,7 +133,7 @@ TEST(the_death_of_a_runner_is_an_event_with_its_last_output)
     }
 }
 
-/* Appends so many lines to the runner's event file, and the end. */
+/* Appends so many lines to the runner's event file, its result, and the end. */
 static void leave_lines(const struct fixture *f, const char *id, int n)
 {
     char path[256];
@@ -144,6 +144,7 @@ static void leave_lines(const struct fixture *f, const char *id, int n)
     assert_non_null(events);
     for (int i = 0; i < n; i++)
         fprintf(events, "{\"event\":\"log\",\"level\":\"info\",\"text\":\"%0500d\"}\n", i);
+    fprintf(events, "{\"event\":\"result\",\"params_sha256\":\"%064d\"}\n", 7);
     fprintf(events, "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"CodecFailed\"}\n");
     assert_int_equal(fclose(events), 0);
 }
@@ -172,6 +173,7 @@ TEST(output_of_a_dead_runner_is_read_to_its_end_over_many_turns)
     assert_true(n_turns > 2 && n_turns <= 512);
     assert_int_equal(t->job.state, JOB_FAILED);
     assert_string_equal(t->job.reason, "CodecFailed");
+    assert_int_equal(strlen(t->job.params_sha256), 64);
     n_taken = t->job.last_seq - n_before;
     /* A sample, and besides: how many were left out, the end. */
     assert_true(n_taken > 2);

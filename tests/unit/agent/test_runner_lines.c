@@ -168,7 +168,23 @@ TEST(a_held_line_passes_when_there_is_a_token_again)
     assert_true(runner_line_is("eval", line.text, line.len));
 }
 
-TEST(nothing_is_taken_once_the_journal_is_full)
+TEST(the_first_line_of_each_fact_passes_in_a_flood_and_with_a_full_journal)
+{
+    static const char *const facts[] = {"engine", "isolation", "stopped", "result"};
+    static struct line_limit in;
+    char text[64];
+
+    while (offer(&in, "{\"event\":\"log\"}", 1, 1000))
+        continue;
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        snprintf(text, sizeof text, "{\"event\":\"%s\",\"n\":1}", facts[i]);
+        assert_true(offer(&in, text, i % 2 ? 1 : 0, 1000));
+        assert_false(offer(&in, text, 1, 1000)); /* a codec may write it any number of times */
+    }
+    assert_int_equal(in.n_dropped, 1 + sizeof facts / sizeof *facts);
+}
+
+TEST(nothing_else_is_taken_once_the_journal_is_full)
 {
     static struct line_limit in;
 
@@ -185,7 +201,8 @@ int main(void)
         cmocka_unit_test(a_flood_gives_a_sample_and_its_latest_progress),
         cmocka_unit_test(a_runners_own_lines_all_pass),
         cmocka_unit_test(a_held_line_passes_when_there_is_a_token_again),
-        cmocka_unit_test(nothing_is_taken_once_the_journal_is_full),
+        cmocka_unit_test(the_first_line_of_each_fact_passes_in_a_flood_and_with_a_full_journal),
+        cmocka_unit_test(nothing_else_is_taken_once_the_journal_is_full),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
