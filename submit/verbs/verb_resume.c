@@ -86,6 +86,8 @@ int verb_resume(const struct options *o, struct err *e)
         submitted_job_update(&s);
         rc = show(&s, e);
     }
+    if (rc < 0 && e->code == ERR_NOT_FOUND)
+        err_hint(e, "job_submit --resume FOLDER continues a job on agents from its results.");
     submission_clear(&s);
     return rc;
 }

@@ -170,7 +170,6 @@ static const struct {
     {"get_weights", "snapshot"},
     {"log", "logs"},
     {"check", "validate"},
-    {"resume", "submit --resume DIR"},
     {"trace", "submit --trace FILE"},
     {"tensorboard", "export --to tensorboard"},
     {"mlflow", "export --to mlflow"},

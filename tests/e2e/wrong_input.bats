@@ -391,7 +391,7 @@ PY
     refused 2 "cancel" cancle
     refused 2 "Did you mean wait?" attach
     refused 2 "Did you mean list?" jobs
-    refused 2 "Did you mean submit --resume DIR?" resume
+    refused 6 "job_submit --resume FOLDER continues a job on agents" resume missing
     refused 2 "Did you mean --trainer train.py?" train.py --codec plain
     refused 2 "Arguments of the training program come last, after --" --trainer train.py --codec plain --rate 0.1
     refused 2 "adam" --codec plain --gradient-descent addam
