@@ -560,9 +560,13 @@ void meeting_missing(const struct meeting *m, char *out, size_t size)
 
         if (k->port > 0 || (m->attempt == 0 && k->is_here && k->has_address))
             continue;
-        if (n++ < 8)
-            snprintf(out + at, size - at, "%s%sprocess %d (node %d)", at ? ", " : "",
-                     m->attempt == 0 && k->is_here ? "the address of " : "", r, k->node);
+        if (n++ >= 8)
+            continue;
+        if (m->attempt == 0 && k->is_here)
+            snprintf(out + at, size - at, "%sthe address of %.100s, process %d (node %d)", at ? ", " : "",
+                     k->given, r, k->node);
+        else
+            snprintf(out + at, size - at, "%sprocess %d (node %d)", at ? ", " : "", r, k->node);
     }
     if (n > 8)
         snprintf(out + strlen(out), size - strlen(out), " and %d more", n - 8);

@@ -424,7 +424,7 @@ int file_absolute(char *out, size_t size, const char *path, struct err *e)
         return file_join(out, size, "", path + 1, e);
     if (!getcwd(here, sizeof here))
         return err_errno(e, ERR_IO, "the current folder");
-    return file_join(out, size, here, path, e);
+    return file_join(out, size, here[1] ? here : "", path, e); /* of "/" one slash only */
 }
 
 bool file_find_program(char *out, size_t size, const char *name)

@@ -324,6 +324,18 @@ static void write_file(const char *path, const char *text)
     assert_ok(file_write(path, text, strlen(text), 0600, &e));
 }
 
+TEST(a_relative_path_becomes_absolute_also_at_the_root)
+{
+    char here[PATH_MAX], path[PATH_MAX];
+    struct err e;
+
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(file_absolute(path, sizeof path, "job", &e), 0);
+    assert_int_equal(chdir(here), 0);
+    assert_string_equal(path, "/job");
+}
+
 TEST(a_copy_is_unchanged_when_its_file_is_rewritten_replaced_or_removed)
 {
     char path[FILE_FD_PATH], *bytes;
@@ -397,6 +409,7 @@ int main(void)
         cmocka_unit_test(a_file_extension_needs_a_name_before_it),
         cmocka_unit_test(the_program_folder_contains_this_program),
         cmocka_unit_test(state_is_stored_in_xdg_state_home_or_in_home),
+        cmocka_unit_test(a_relative_path_becomes_absolute_also_at_the_root),
         cmocka_unit_test_setup_teardown(a_copy_is_unchanged_when_its_file_is_rewritten_replaced_or_removed,
                                         enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(a_copy_cannot_be_written_or_truncated, enter_folder, leave_folder),
