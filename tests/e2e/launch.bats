@@ -67,6 +67,7 @@ is_quiet() { # is_quiet ADDRESS...: nothing listens there
     [ "$code" -eq 143 ]
     code=0
     wait "$worker" || code=$? # cancelled, or lost its peer before it knew
+    echo "status $code" && cat worker.log
     [ "$code" -eq 1 ] || [ "$code" -eq 8 ]
     is_quiet "$CHIEF" "$OTHER"
 }
