@@ -102,15 +102,17 @@ static int advance(struct mpi *t, struct err *e)
         if (rc == MPI_ERR_IN_STATUS && t->statuses[i].MPI_ERROR != MPI_SUCCESS) {
             mpi_fail(&why, ERR_LOST, t->statuses[i].MPI_ERROR, "MPI");
             mpi_peer_drop(t, p, why.text);
-        } else if (request >= REQUEST_HEADS) {
+        } else if (request >= REQUEST_GRANT) {
             mpi_send_done(t, p, request);
         } else {
             MPI_Get_count(&t->statuses[i], MPI_BYTE, &len);
             mpi_receive_done(t, p, request, (size_t)len);
         }
     }
-    for (int i = 0; n != MPI_UNDEFINED && i < n; i++)
+    for (int i = 0; n != MPI_UNDEFINED && i < n; i++) {
         mpi_send_waiting(t, &t->peers[t->done[i] / REQUESTS]);
+        mpi_send_grant(t, &t->peers[t->done[i] / REQUESTS]);
+    }
     return 0;
 }
 
@@ -317,6 +319,8 @@ static void mpi_close(struct mesh *m, double deadline)
     if (!poll_until(t, have_all_closed, INFINITY))
         return;
     may_finalize = true;
+    for (size_t i = 0; i < t->n_peers; i++)
+        mpi_receive_end(t, &t->peers[i]);
     mpi_free(t);
 }
 
@@ -405,7 +409,7 @@ static int greet_peers(struct mpi *t, struct err *e)
 
     MPI_Get_processor_name(name, &len);
     for (size_t i = 0; i < t->n_peers; i++) {
-        mpi_receive_head(t, &t->peers[i]);
+        mpi_receive_begin(t, &t->peers[i]);
         mpi_send_add(t, &t->peers[i],
                      &(struct mpi_message){.head.kind = FRAME_HELLO, .bytes = name, .len = (size_t)len});
     }

@@ -6,14 +6,20 @@
 
 #include "runner/mesh/mpi/mesh_mpi.h"
 
-enum { WINDOW = 4, INLINE_MAX = 4096, HEAD_MAX = FRAME_BYTES + INLINE_MAX, PIECE_MAX = 256 << 20 };
-enum { TAG_HEAD = 1, TAG_BODY };
+/* A peer has SLOTS places for heads that arrive: WINDOW for messages that need a credit, and one for BYE.
+ * SLOTS is a power of two, because the number of a message, from which its slot follows, wraps around. */
+enum { WINDOW = 7, SLOTS = WINDOW + 1, GRANT_AFTER = SLOTS / 2 };
 
-/* The requests of a peer: head and body of the message that arrives, then heads and bodies of WINDOW
- * messages that leave. */
+enum { LEAD_MAX = 32 << 10, HEAD_MAX = FRAME_BYTES + LEAD_MAX, PIECE_MAX = 256 << 20 };
+enum { TAG_HEAD = 1, TAG_BODY, TAG_CREDIT };
+
+/* The requests of a peer: heads that arrive, the body of the message that is received, a grant that arrives;
+ * then a grant that leaves, heads and bodies of WINDOW messages that leave. */
 enum {
-    REQUEST_HEAD,
-    REQUEST_BODY,
+    REQUEST_SLOTS,
+    REQUEST_BODY = REQUEST_SLOTS + SLOTS,
+    REQUEST_CREDIT,
+    REQUEST_GRANT,
     REQUEST_HEADS,
     REQUEST_BODIES = REQUEST_HEADS + WINDOW,
     REQUESTS = REQUEST_BODIES + WINDOW
@@ -33,9 +39,14 @@ struct mpi_parcel { /* a message that MPI has */
     unsigned char head[HEAD_MAX];
 };
 
+struct mpi_slot { /* the head of a message that arrives */
+    bool is_full;
+    struct frame frame;
+    unsigned char bytes[HEAD_MAX];
+};
+
 enum mpi_arrival {
-    ARRIVAL_AWAITED, /* a head is received */
-    ARRIVAL_HEAD,    /* it is there */
+    ARRIVAL_AWAITED, /* the next head is in its slot, or will be */
     ARRIVAL_BODY,    /* the body is received */
     ARRIVAL_WHOLE    /* the message is there */
 };
@@ -48,12 +59,13 @@ struct mpi_peer {
     size_t first, n_waiting;
     struct mpi_parcel parcels[WINDOW];
     int incomplete; /* the parcel of whose body MPI lacks a part, which goes before later bodies; -1: none */
-    uint32_t n_sent;
+    uint32_t n_sent, n_granted; /* messages sent; those of them whose slot is free again */
+    bool has_sent_bye;
 
     enum mpi_arrival arrival;
-    unsigned char head[HEAD_MAX];
-    size_t head_len;
-    uint32_t n_received;
+    struct mpi_slot slots[SLOTS]; /* message k arrives in slot k % SLOTS */
+    uint32_t n_received, n_told;  /* messages whose slot is free again; those that the peer knows of */
+    unsigned char credit[FRAME_BYTES], grant[FRAME_BYTES];
     struct mesh_head arriving;
     unsigned char *into; /* (len): the payload's place */
     size_t len, arrived; /* bytes */
@@ -88,21 +100,30 @@ void mpi_peer_drop(struct mpi *t, struct mpi_peer *p, const char *why);
 
 /* Sending. Takes a reference of buf. The caller has checked that there is room. */
 void mpi_send_add(struct mpi *t, struct mpi_peer *p, const struct mpi_message *message);
-/* A request of REQUEST_HEADS or later is complete. */
+/* A request of REQUEST_GRANT or later is complete. */
 void mpi_send_done(struct mpi *t, struct mpi_peer *p, int request);
 /* Gives MPI as many messages as it may have. Call it when all complete requests are handled: it uses them for
  * others. */
 void mpi_send_waiting(struct mpi *t, struct mpi_peer *p);
+/* Tells the peer which slots are free, if it has not heard of so many that it may wait for them. */
+void mpi_send_grant(struct mpi *t, struct mpi_peer *p);
 void mpi_send_forget(struct mpi *t, struct mpi_peer *p); /* the messages that MPI has not got */
 
 /* Receiving. */
-void mpi_receive_head(struct mpi *t, struct mpi_peer *p);
-/* REQUEST_HEAD or REQUEST_BODY is complete, with so many bytes. */
+void mpi_receive_begin(struct mpi *t, struct mpi_peer *p);
+void mpi_receive_end(struct mpi *t, struct mpi_peer *p); /* withdraws what has not arrived */
+/* A request below REQUEST_GRANT is complete, with so many bytes. */
 void mpi_receive_done(struct mpi *t, struct mpi_peer *p, int request, size_t len);
 /* The payload of the first message of each peer, its processor's name. */
 bool mpi_receive_hello(struct mpi *t, struct mpi_peer *p, const char *own_name);
 /* Goes on with what has arrived. True: *out is a message. */
 bool mpi_receive_next(struct mpi *t, struct mpi_peer *p, struct mesh_event *out);
+
+/* The bytes of a payload that its head carries: all, or none. */
+static inline size_t mpi_lead(size_t len)
+{
+    return len <= LEAD_MAX ? len : 0;
+}
 
 static inline MPI_Request *mpi_request(struct mpi *t, const struct mpi_peer *p, int request)
 {

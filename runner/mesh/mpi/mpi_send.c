@@ -26,13 +26,15 @@ static void give_message(struct mpi *t, struct mpi_peer *p, int k)
 {
     struct mpi_parcel *a = &p->parcels[k];
     struct mpi_message *v = &a->message;
-    bool is_inline;
+    bool is_bye;
+    size_t lead;
     struct frame f;
 
     *v = p->waiting[p->first];
     p->first = (p->first + 1) % (MESH_QUEUE_MAX + 1);
     p->n_waiting--;
-    is_inline = v->len <= INLINE_MAX;
+    lead = mpi_lead(v->len);
+    is_bye = v->head.kind == FRAME_BYE;
     f = (struct frame){.kind = v->head.kind,
                        .job = t->job,
                        .attempt = t->attempt,
@@ -42,23 +44,53 @@ static void give_message(struct mpi *t, struct mpi_peer *p, int k)
                        .index = v->head.index,
                        .round = v->head.round,
                        .len = v->len,
-                       .seq = ++p->n_sent};
+                       .seq = ++p->n_sent,
+                       .ack = p->n_received};
     frame_pack(a->head, &f);
-    if (is_inline && v->len > 0)
-        memcpy(a->head + FRAME_BYTES, v->bytes, v->len);
+    p->n_told = p->n_received;
+    p->has_sent_bye |= is_bye;
+    if (lead > 0)
+        memcpy(a->head + FRAME_BYTES, v->bytes, lead);
     a->is_used = true;
-    a->given = is_inline ? v->len : 0;
-    MPI_Issend(a->head, FRAME_BYTES + (is_inline ? (int)v->len : 0), MPI_BYTE, p->rank, TAG_HEAD, t->comm,
-               mpi_request(t, p, REQUEST_HEADS + k));
-    if (!is_inline)
+    a->given = lead;
+    /* mesh_close waits until BYE is received; other messages have a free slot, so that they do not fill the
+     * peer's memory. */
+    (is_bye ? MPI_Issend : MPI_Isend)(a->head, FRAME_BYTES + (int)lead, MPI_BYTE, p->rank, TAG_HEAD, t->comm,
+                                      mpi_request(t, p, REQUEST_HEADS + k));
+    if (lead < v->len)
         give_piece(t, p, k);
+}
+
+/* BYE needs no credit. */
+static bool has_credit(const struct mpi_peer *p)
+{
+    return p->n_sent - p->n_granted < WINDOW || p->waiting[p->first].head.kind == FRAME_BYE;
 }
 
 void mpi_send_waiting(struct mpi *t, struct mpi_peer *p)
 {
-    for (int k = 0; k < WINDOW && p->n_waiting > 0 && p->incomplete < 0; k++)
+    for (int k = 0; k < WINDOW && p->n_waiting > 0 && p->incomplete < 0 && has_credit(p); k++)
         if (!p->parcels[k].is_used)
             give_message(t, p, k);
+}
+
+/* After BYE the peer sends no message that needs a credit, and receives no grant. */
+void mpi_send_grant(struct mpi *t, struct mpi_peer *p)
+{
+    const struct frame f = {.kind = FRAME_ACK,
+                            .job = t->job,
+                            .attempt = t->attempt,
+                            .from = t->spec.node,
+                            .to = p->node,
+                            .ack = p->n_received};
+
+    if (p->n_received - p->n_told < GRANT_AFTER || p->has_sent_bye || p->has_left || p->is_lost ||
+        *mpi_request(t, p, REQUEST_GRANT) != MPI_REQUEST_NULL)
+        return;
+    frame_pack(p->grant, &f);
+    p->n_told = p->n_received;
+    MPI_Isend(p->grant, FRAME_BYTES, MPI_BYTE, p->rank, TAG_CREDIT, t->comm,
+              mpi_request(t, p, REQUEST_GRANT));
 }
 
 void mpi_send_add(struct mpi *t, struct mpi_peer *p, const struct mpi_message *message)
@@ -73,8 +105,11 @@ void mpi_send_add(struct mpi *t, struct mpi_peer *p, const struct mpi_message *m
 void mpi_send_done(struct mpi *t, struct mpi_peer *p, int request)
 {
     int k = (request - REQUEST_HEADS) % WINDOW;
-    struct mpi_parcel *a = &p->parcels[k];
+    struct mpi_parcel *a;
 
+    if (request == REQUEST_GRANT)
+        return;
+    a = &p->parcels[k];
     if (request >= REQUEST_BODIES && a->given < a->message.len)
         give_piece(t, p, k);
     /* Head and body may be complete together. */
