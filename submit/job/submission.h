@@ -63,10 +63,11 @@ struct submission {
     size_t n_nodes;
     json_t *facts; /* facts known before the start, for the job index and run.json */
     struct model_spec model_spec;
-    bool sends_params;    /* the codec exchanges parameters after local steps, not gradients at each */
-    bool takes_gradients; /* it combines or changes the gradient of each step */
-    int n_dense;          /* layers of the model, for the names of --csv-style classic */
-    uint64_t model_bytes; /* upper limit of the size of a result's model file; 0: not known */
+    bool sends_params;     /* the codec exchanges parameters after local steps, not gradients at each */
+    const char *own_state; /* why a checkpoint serves no other number of workers; NULL: it does */
+    bool takes_gradients;  /* it combines or changes the gradient of each step */
+    int n_dense;           /* layers of the model, for the names of --csv-style classic */
+    uint64_t model_bytes;  /* upper limit of the size of a result's model file; 0: not known */
 
     struct blob settings_blob, model, test, *shards; /* shards: (node_count) */
     struct blob preprocessing; /* what was learned from the data, for the model's file; empty: no data */

@@ -14,7 +14,7 @@ enum { FOR_MODEL_AND_DATA = FOR_JOB | FOR_PREDICT };
 
 #define AT(m)    ARGS_AT(struct options, m)
 #define GIVEN(m) .given = offsetof(struct options, m)
-/* The option of a setting: complete() takes its type, range, choices and may_change from
+/* The option of a setting: complete() takes its type, range, choices and, if true, may_change from
  * shared/job/settings.c. */
 #define SETTING(m) ARGS_FLAG, AT(settings.m)
 #define SIM(m)     AT(simulation.m)
@@ -35,7 +35,8 @@ static struct args_option table[] = {
      "interpreter by which job_submit starts a --trainer in Python on this machine, to check it before it is "
      "sent, or to simulate its job",
      .may_change = true},
-    {"node_count", "n", SETTING(node_count), FOR_JOB | FOR_RUN, JOB, "N", "workers of the job"},
+    {"node_count", "n", SETTING(node_count), FOR_JOB | FOR_RUN, JOB, "N", "workers of the job",
+     .may_change = true},
     {"batch_size", "b", SETTING(batch_size), FOR_JOB, JOB, "N",
      "samples per step and block; a worker has one block, or several with --redundancy or --block-ratio"},
     {"batch_size", "b", SETTING(batch_size), FOR_PREDICT, JOB, "N", "samples of one forward pass"},
@@ -405,7 +406,7 @@ static void complete(void)
         t->min = f->min;
         t->max = f->max;
         t->value = f->choices ? f->choices : t->value;
-        t->may_change = f->may_change;
+        t->may_change |= f->may_change;
     }
 }
 

@@ -188,6 +188,63 @@ bool rule_settings_is_quiescent(const struct codec_facts *f, const struct settin
     return !f->has_events || f->is_quiescent_between_steps;
 }
 
+static bool has_program(const struct submission *s, const struct codec_facts *f)
+{
+    (void)f;
+    return s->settings.trainer[0];
+}
+
+static bool is_asgd(const struct submission *s, const struct codec_facts *f)
+{
+    (void)f;
+    return s->settings.sync == SYNC_ASGD;
+}
+
+static bool has_own_messages(const struct submission *s, const struct codec_facts *f)
+{
+    (void)s;
+    return !f->combines;
+}
+
+static bool has_own_weights(const struct submission *s, const struct codec_facts *f)
+{
+    (void)s;
+    return f->adopts || !f->ends_equal;
+}
+
+static bool has_own_corrections(const struct submission *s, const struct codec_facts *f)
+{
+    (void)s;
+    return f->changes_grads && f->says_contribution;
+}
+
+/* Of psgd's own rules only easgd keeps what follows from the number of workers, and it has weights of its
+ * own. */
+static bool may_keep_number(const struct submission *s, const struct codec_facts *f)
+{
+    return f->has_open && f->state_size > 0 && !s->codec.is_tried;
+}
+
+static const struct {
+    bool (*applies)(const struct submission *s, const struct codec_facts *f);
+    const char *why;
+} own_states[] = {
+    {has_program, "each worker's training program has saved a state of its own"},
+    {is_asgd, "in asgd the workers are never at the same point"},
+    {has_own_messages, "the codec sends messages of its own, so each node may keep a state of its own"},
+    {has_own_weights, "the codec gives each worker weights of its own"},
+    {has_own_corrections, "the codec corrects the gradients of each worker by a state of its own"},
+    {may_keep_number, "the codec's open() may prepare its state for the number of workers"},
+};
+
+const char *rule_settings_own_state(const struct submission *s, const struct codec_facts *f)
+{
+    for (size_t k = 0; k < sizeof own_states / sizeof *own_states; k++)
+        if (own_states[k].applies(s, f))
+            return own_states[k].why;
+    return NULL;
+}
+
 int rule_settings_check_compression(const struct submission *s, const struct codec_facts *f, struct err *e)
 {
     const struct settings *set = &s->settings;

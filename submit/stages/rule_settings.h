@@ -15,6 +15,9 @@ int rule_settings_check(struct submission *s, const struct codec_facts *f, struc
 int rule_settings_check_compression(const struct submission *s, const struct codec_facts *f, struct err *e);
 /* True if no exchange is under way between two steps, so that the codec's state is complete there. */
 bool rule_settings_is_quiescent(const struct codec_facts *f, const struct settings *set);
+/* NULL: at the end of a round all workers have the same state, but for the optimizer's, so that a checkpoint
+ * of one serves any number of workers. Otherwise why not. */
+const char *rule_settings_own_state(const struct submission *s, const struct codec_facts *f);
 
 /* Once the servers are chosen: the limits of the codec. ERR_CODEC. */
 int rule_settings_check_limits(const struct submission *s, const struct codec_facts *f, struct err *e);

@@ -469,6 +469,7 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
     if (rule_settings_check(s, worker, e) < 0 || read_trainer(s, worker, e) < 0)
         return e->code;
     choose_name(&s->settings);
+    s->own_state = rule_settings_own_state(s, worker);
     if (start_from_choose(s, rule_settings_is_quiescent(worker, &s->settings), e) < 0 ||
         read_server_codec(s, worker, e) < 0 || rule_settings_check_compression(s, worker, e) < 0)
         return e->code;

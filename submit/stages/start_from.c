@@ -10,8 +10,9 @@
 #include "shared/records/weights.h"
 #include "submit/files/run_file.h"
 #include "submit/files/temp.h"
-#include "submit/options/hosts.h"
 #include "submit/results/results.h"
+#include "submit/stages/earlier_checkpoint.h"
+#include "submit/stages/regroup.h"
 #include "submit/terminal/console.h"
 
 static bool uses_checkpoints(const struct submission *s)
@@ -118,13 +119,6 @@ static int take_weights(struct submission *s, const struct tensor_file *f, struc
     return rc;
 }
 
-static const char *meta_text(const struct tensor_file *f, const char *key)
-{
-    const char *text = tensor_file_meta(f, key);
-
-    return text ? text : "";
-}
-
 static int prepare_weights(struct submission *s, struct err *e)
 {
     const char *path = s->opt->init_from;
@@ -158,97 +152,6 @@ static int prepare_weights(struct submission *s, struct err *e)
     return 0;
 }
 
-/* The servers come from the list of agents, so the error of settings_check_resume() could name no option. */
-static int check_servers(const struct submission *s, const json_t *then, struct err *e)
-{
-    int n = (int)json_integer_value(json_object_get(then, "server_count"));
-
-    if (n == s->settings.server_count)
-        return 0;
-    err_set(e, ERR_CONFIG, "the earlier job had %d parameter server%s, this one has %d of %s", n,
-            n == 1 ? "" : "s", s->settings.server_count, hosts_name(s->opt));
-    return err_hint(e, "Name a list with as many under \"PS\": --workers FILE.");
-}
-
-/* Checks that the file is a checkpoint of this node and of a job with these settings. */
-static int check_checkpoint(const struct submission *s, const struct tensor_file *f, int node, struct err *e)
-{
-    const char *settings = meta_text(f, "settings"), *arch = meta_text(f, "arch");
-    bool is_servers = node < 0 && s->server_codec.object.len > 0;
-    json_t *doc;
-    int rc;
-
-    if (weights_check_node(f, node, e) < 0)
-        return e->code;
-    if (strlen(arch) != s->model.len || memcmp(arch, s->model.bytes, s->model.len) != 0)
-        return err_set(e, ERR_CONFIG, "it is of another model than this job's, %s", s->settings.model);
-    if (json_parse(&doc, settings, strlen(settings), "its settings", e) < 0)
-        return e->code;
-    rc = check_servers(s, doc, e);
-    if (rc == 0)
-        rc = settings_check_resume(&s->settings, doc, e);
-    json_decref(doc);
-    if (rc == 0 && strtol(meta_text(f, "epoch"), NULL, 10) >= s->settings.epochs) {
-        err_set(e, ERR_CONFIG, "epoch %.20s is reached already", meta_text(f, "epoch"));
-        return err_hint(e,
-                        "--epochs N is the last epoch of the job: use N greater than %.20s; --max-steps and "
-                        "--max-mb count the steps of the earlier job, too.",
-                        meta_text(f, "epoch"));
-    }
-    if (rc == 0 && weights_check_codec(f, is_servers ? s->settings.server_codec : s->settings.codec,
-                                       (is_servers ? &s->server_codec : &s->codec)->object.hex, e) < 0)
-        return err_hint(e, "Resume needs the same file of the codec.");
-    return rc < 0 ? rc : weights_check(f, "model/", &s->model_spec, e);
-}
-
-/* True if this is a further attempt that continues from checkpoints of an earlier one. */
-static bool continues_attempt(const struct submission *s)
-{
-    return s->attempt > 1 && strcmp(s->resume, s->opt->resume) != 0;
-}
-
-/* The SHA-256 of a file in run.json; NULL: not listed. */
-static const char *sum_of(const json_t *earlier, const char *name)
-{
-    const json_t *file;
-    size_t i;
-
-    json_array_foreach(json_object_get(earlier, "files"), i, file)
-    {
-        const char *own = json_string_value(json_object_get(file, "name"));
-
-        if (own && strcmp(own, name) == 0)
-            return json_string_value(json_object_get(file, "sha256"));
-    }
-    return NULL;
-}
-
-/* ERR_NOT_FOUND: there is no checkpoint; ERR_CONFLICT: it was changed after it was fetched. Both count as
- * missing, since an earlier checkpoint may exist. */
-static int open_checkpoint(struct tensor_file *f, char path[PATH_MAX], const struct submission *s,
-                           const json_t *earlier, int node, const char *ending, struct err *e)
-{
-    uint8_t digest[SHA256_BYTES];
-    char name[64], hex[SHA256_HEX];
-    const char *sum;
-    uint64_t bytes;
-
-    checkpoint_file_name(name, node, ending);
-    /* run.json lists neither copies that were made while the job ran nor files of earlier attempts. */
-    sum = continues_attempt(s) && strcmp(s->resume, s->folder) != 0 ? NULL : sum_of(earlier, name);
-    if (file_join(path, PATH_MAX, s->resume, name, e) < 0 || sha256_file(digest, &bytes, path, e) < 0)
-        return e->code;
-    hex_encode(hex, digest, sizeof digest);
-    if (!sum || strcmp(sum, hex) == 0)
-        return tensor_file_open(f, path, e);
-    return err_set(e, ERR_CONFLICT, "%s is damaged: its SHA-256 is not the one in run.json", path);
-}
-
-static bool is_missing(int code)
-{
-    return code == ERR_NOT_FOUND || code == ERR_CONFLICT;
-}
-
 /* The sample order continues from the checkpoint, so the samples must be the same. */
 static int check_samples(const struct submission *s, const json_t *earlier, struct err *e)
 {
@@ -267,41 +170,24 @@ static int check_samples(const struct submission *s, const json_t *earlier, stru
 static int take_checkpoint(struct submission *s, size_t i, const struct checkpoint_position *p,
                            const json_t *earlier, struct err *e)
 {
-    static const char *const endings[] = {"", CHECKPOINT_PREVIOUS};
     int node = s->nodes[i].at.node;
-    char has[PATH_MAX + 128] = "it has none";
-    int missing = ERR_NOT_FOUND;
+    char path[PATH_MAX];
+    struct tensor_file f;
+    json_t *then;
+    int rc;
 
-    for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
-        struct tensor_file f;
-        char path[PATH_MAX];
-        int rc;
-
-        if (open_checkpoint(&f, path, s, earlier, node, endings[k], e) < 0) {
-            if (!is_missing(e->code))
-                return e->code;
-            if (e->code == ERR_CONFLICT) {
-                missing = e->code;
-                snprintf(has, sizeof has, "%s", e->text);
-            }
-            continue;
-        }
-        if (!checkpoint_is_at(&f, p, node)) {
-            if (missing == ERR_NOT_FOUND)
-                snprintf(has, sizeof has, "it has one of step %.20s of %.50s", meta_text(&f, "step"),
-                         meta_text(&f, "job_id"));
-            tensor_file_close(&f);
-            continue;
-        }
-        rc = check_checkpoint(s, &f, node, e);
-        tensor_file_close(&f);
-        if (rc == 0)
-            rc = blob_open(&s->checkpoints[i], path, e);
-        return rc < 0 ? err_at(e, "%s", path) : 0;
-    }
-    err_set(e, missing, "node(%d): no checkpoint of step %s of %s in %s: %s", node, p->step, p->job,
-            s->resume, has);
-    return err_hint(e, "job_submit fetch %s gets it if its agent still has it.", p->job);
+    if (earlier_checkpoint_find(&f, path, s, earlier, node, p, e) < 0)
+        return e->code;
+    rc = earlier_checkpoint_settings(&then, &f, e);
+    if (rc == 0)
+        rc = earlier_checkpoint_check(s, &f, node, then, e);
+    if (rc == 0)
+        rc = earlier_checkpoint_check_end(s, strtol(p->epoch, NULL, 10), e);
+    json_decref(then);
+    tensor_file_close(&f);
+    if (rc == 0)
+        rc = blob_open(&s->checkpoints[i], path, e);
+    return rc < 0 ? err_at(e, "%s", path) : 0;
 }
 
 static int take_all(struct submission *s, const struct checkpoint_position *p, const json_t *earlier,
@@ -315,14 +201,18 @@ static int take_all(struct submission *s, const struct checkpoint_position *p, c
     return 0;
 }
 
-/* The position of the first worker's checkpoint. */
+/* The position of the checkpoint of the first of n workers that has one. */
 static int find_position(struct checkpoint_position *p, const struct submission *s, const json_t *earlier,
-                         const char *ending, struct err *e)
+                         int n, const char *ending, struct err *e)
 {
     struct tensor_file f;
     char path[PATH_MAX];
+    struct err other;
+    int rc = earlier_checkpoint_open(&f, path, s, earlier, 0, ending, e);
 
-    if (open_checkpoint(&f, path, s, earlier, 0, ending, e) < 0)
+    for (int node = 1; node < n && rc < 0 && earlier_checkpoint_is_missing(rc); node++)
+        rc = earlier_checkpoint_open(&f, path, s, earlier, node, ending, &other);
+    if (rc < 0)
         return e->code;
     checkpoint_position_of(p, &f);
     tensor_file_close(&f);
@@ -343,22 +233,38 @@ static void note_start(struct submission *s, const struct checkpoint_position *p
                                   json_text(s->resume, SIZE_MAX), "job", p->job, "epoch",
                                   (int)strtol(p->epoch, NULL, 10), "step",
                                   (json_int_t)strtoll(p->step, NULL, 10), "checkpoints", sums));
-    if (continues_attempt(s))
+    if (earlier_checkpoint_is_of_attempt(s))
         json_object_set_new(s->facts, "continues",
                             json_pack("{s:i, s:I, s:I}", "attempt", s->attempt - 1, "step",
                                       (json_int_t)strtoll(p->step, NULL, 10), "round",
                                       (json_int_t)strtoll(p->round, NULL, 10)));
-    console_info("The job resumes after step %s, in epoch %ld, of %s.", p->step,
-                 strtol(p->epoch, NULL, 10) + 1, p->job);
+}
+
+/* The same of a job with another number of workers, which was at the position `then`. */
+static void note_regrouped(struct submission *s, const struct checkpoint_position *then,
+                           const json_t *earlier)
+{
+    json_object_set_new(json_object_get(s->facts, "start"), "earlier",
+                        json_pack("{s:i, s:I}", "node_count", regroup_workers_then(earlier), "step",
+                                  (json_int_t)strtoll(then->step, NULL, 10)));
+}
+
+/* True if it is of another number of workers. */
+static bool is_regrouped(const struct submission *s, const json_t *earlier)
+{
+    int then = regroup_workers_then(earlier);
+
+    return then > 0 && then != s->settings.node_count;
 }
 
 /* Resumes from the position of the first worker's checkpoint, if all nodes have one at it. */
 static int resume_from(struct submission *s, const json_t *earlier, const char *ending, struct err *e)
 {
     const char *job = json_string_value(json_object_get(earlier, "id"));
-    struct checkpoint_position p;
+    bool is_other = is_regrouped(s, earlier);
+    struct checkpoint_position p, then;
 
-    if (find_position(&p, s, earlier, ending, e) < 0) {
+    if (find_position(&p, s, earlier, is_other ? regroup_workers_then(earlier) : 1, ending, e) < 0) {
         if (e->code == ERR_NOT_FOUND)
             err_hint(e,
                      "Jobs write checkpoints if they run with --checkpoint-every N or --checkpoint-steps N.");
@@ -366,9 +272,18 @@ static int resume_from(struct submission *s, const json_t *earlier, const char *
             err_hint(e, "job_submit fetch %s gets it again if its agent still has it.", job ? job : "JOB");
         return e->code;
     }
-    if (take_all(s, &p, earlier, e) < 0)
+    then = p;
+    if (is_other ? regroup_make(s, &p, earlier, e) < 0 : take_all(s, &p, earlier, e) < 0)
         return e->code;
     note_start(s, &p);
+    console_info("The job resumes after step %s, in epoch %ld, of %s.", then.step,
+                 strtol(p.epoch, NULL, 10) + 1, p.job);
+    if (is_other) {
+        note_regrouped(s, &then, earlier);
+        console_info("It had %d worker%s and this one has %d, so it begins after its step %s.",
+                     regroup_workers_then(earlier), regroup_workers_then(earlier) == 1 ? "" : "s",
+                     s->settings.node_count, p.step);
+    }
     return 0;
 }
 
@@ -379,10 +294,10 @@ static int find_checkpoints(struct submission *s, const json_t *earlier, struct 
     struct err last, before;
     int rc;
 
-    if (check_samples(s, earlier, e) < 0)
+    if ((is_regrouped(s, earlier) && regroup_check(s, earlier, e) < 0) || check_samples(s, earlier, e) < 0)
         return e->code;
     rc = resume_from(s, earlier, "", &last);
-    if (rc < 0 && (is_missing(rc) || s->attempt > 1)) {
+    if (rc < 0 && (earlier_checkpoint_is_missing(rc) || s->attempt > 1)) {
         rc = resume_from(s, earlier, CHECKPOINT_PREVIOUS, &before);
         if (rc == 0)
             console_info("%s.", last.text);
@@ -403,7 +318,8 @@ static int prepare_checkpoints(struct submission *s, struct err *e)
     s->checkpoints = calloc(s->n_nodes, sizeof *s->checkpoints);
     if (!s->checkpoints)
         return err_set(e, ERR_NOMEM, "no memory for %zu checkpoints", s->n_nodes);
-    if (file_join(path, sizeof path, continues_attempt(s) ? s->folder : s->resume, "run.json", e) < 0 ||
+    if (file_join(path, sizeof path, earlier_checkpoint_is_of_attempt(s) ? s->folder : s->resume, "run.json",
+                  e) < 0 ||
         json_read(&earlier, path, RUN_JSON_MAX, e) < 0)
         return e->code;
     rc = find_checkpoints(s, earlier, e);

@@ -122,7 +122,10 @@ static int compare_options(const struct ranks *r, const json_t *then, const json
             continue;
         err_set(e, ERR_CONFLICT, "%s has a job with other options already: --%s is %s, and was %s", r->folder,
                 key, json_string_value(text), was[0] ? was : "not given");
-        return err_hint(e, "Name another folder, -o DIR, or repeat the options of that job to continue it.");
+        return err_hint(e,
+                        "Repeat the options of that job to continue it, or name another folder, -o DIR: "
+                        "--resume %s/results goes on there from its checkpoints.",
+                        r->folder);
     }
     return 0;
 }

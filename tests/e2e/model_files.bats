@@ -345,6 +345,68 @@ epoch_of() { "$SUBMIT" model inspect "$1/checkpoints/node-$2.safetensors" --json
     [[ "$output" == *"node-0.safetensors is damaged"*"job_submit fetch $(jq -r .id half/run.json) gets it again"* ]]
 }
 
+# ships_state_of RESULTS PACKED: the packages of all workers have the model of the last checkpoints, which agree, and the optimizer's mean.
+ships_state_of() {
+    python3 - "$1" "$2" <<'PY'
+import array, glob, json, struct, sys
+def read(path):
+    b = open(path, "rb").read()
+    n = struct.unpack("<Q", b[:8])[0]
+    return {k: b[8 + n + t["data_offsets"][0]:8 + n + t["data_offsets"][1]] for k, t in json.loads(b[8:8 + n]).items() if k != "__metadata__"}
+before = [read(path) for path in glob.glob(sys.argv[1] + "/checkpoints/node-[0-9].safetensors")]
+nodes = json.load(open(sys.argv[2] + "/job.json"))["nodes"]
+after = [read(sys.argv[2] + "/packages/" + n["packages"]["weights"]["files"]["weights.safetensors"]) for n in nodes]
+assert len({a["codec/0/cursor"] for a in after}) == len(after)
+for f in after:
+    assert [k for k in f if k.startswith("opt/adam.")] and f.keys() == before[0].keys()
+    for k in f:
+        if k.startswith("model/"):
+            assert all(f[k] == b[k] for b in before), k
+        if k.startswith("opt/"):
+            rows = zip(array.array("f", f[k]), *(array.array("f", b[k]) for b in before))
+            assert all(abs(mean - sum(of) / len(of)) <= 1e-6 * max(map(abs, of)) for mean, *of in rows), k
+PY
+}
+
+@test "a job goes on with more or fewer workers where all have one state, and is refused where not" {
+    start_agents 3
+    local rule n job=(-q --gradient-descent adam --epochs 2 --model softmax --dataset "$FEW")
+    for rule in fedavg:every=2 allreduce; do
+        for n in 2 3; do
+            rm -rf half rest packed
+            "$SUBMIT" "${job[@]}" --codec $rule --node_count $n --checkpoint-every 1 -o half
+            "$SUBMIT" pack -q --resume half --node_count $((5 - n)) --epochs 4 -o packed
+            ships_state_of half packed
+            "$SUBMIT" -q --resume half --node_count $((5 - n)) --epochs 4 -o rest
+            [ "$(jq -c '[.models_agree, .facts.start.epoch, .facts.start.earlier.node_count, (.nodes | length)]' rest/run.json)" = "[true,2,$n,$((5 - n))]" ]
+            [ "$(cut -d, -f3 rest/records/eval.csv | tail -n +2 | sort -u | tr '\n' ' ')" = "3 4 " ]
+            [ "$(jq -n "$(tail -1 rest/records/eval.csv | cut -d, -f6) < $(tail -1 half/records/eval.csv | cut -d, -f6)")" = true ]
+        done
+    done
+    # The checkpoint of a worker that was lost is not needed.
+    forget_sums half
+    rm half/checkpoints/node-0*.safetensors
+    "$SUBMIT" -q --resume half --node_count 2 --epochs 3 -o rest2
+    [ "$(jq .facts.start.step rest2/run.json)" -eq 20 ]
+    # 14 of 20 steps are 8.4 of 12, in rounds of 2.
+    "$SUBMIT" "${job[@]}" --codec fedavg:every=2 --node_count 2 --checkpoint-steps 7 -o within
+    "$SUBMIT" -q --resume within --node_count 3 -o rest3
+    [ "$(jq -c '[.facts.start.step, .facts.start.epoch, .facts.start.earlier.step]' rest3/run.json)" = '[8,1,14]' ]
+    no() { # no WORDS OPTIONS...
+        "$SUBMIT" "${job[@]}" --node_count 2 "${@:2}" -o "$BATS_TEST_TMPDIR/earlier"
+        run "$SUBMIT" -q --resume "$BATS_TEST_TMPDIR/earlier" --node_count 3 --epochs 4 -o no
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"$1"*"no other number"* || "$output" == *"no other number"*"$1"* ]]
+        [ ! -e no ]
+        rm -r "$BATS_TEST_TMPDIR/earlier"
+    }
+    no 'a round of local steps is open' --codec fedavg:every=2 --checkpoint-steps 15
+    no 'by a state of its own' --codec scaffold --checkpoint-every 1
+    no 'weights of its own' --codec easgd:every=2 --checkpoint-every 1
+    no 'messages of its own' --codec gossip --checkpoint-every 1
+    no '/residual/' --codec allreduce --compress topk:ratio=0.1,ef=true --checkpoint-every 1
+}
+
 @test "a job that cannot be resumed is refused before an agent is contacted" {
     start_agents 3
     "$SUBMIT" --codec plain --node_count 2 --epochs 2 --checkpoint-every 2 --model softmax --dataset "$FEW" -o half
@@ -357,7 +419,6 @@ epoch_of() { "$SUBMIT" model inspect "$1/checkpoints/node-$2.safetensors" --json
         [ ! -e no ]
     }
     no 2 '--seed cannot be changed by --resume' --resume half --epochs 4 --seed 2
-    no 2 '--node_count cannot be changed by --resume' --resume half --epochs 4 --node_count 3
     no 2 'a job starts from one of them' --resume half --init-from half/model/final.safetensors
     no 6 'epoch 2 is reached already' --resume half
     no 6 'it is of another model than' --resume half --epochs 4 --model mlp-relu
