@@ -26,8 +26,6 @@ const double node_codec_share = 0.75;
 
 static const char start_path[] = "../packages/weights.safetensors";
 
-atomic_bool node_interrupted;
-
 static bool is_worker(const struct node *n)
 {
     return n->job.node >= 0;
@@ -309,12 +307,12 @@ int node_live(struct node *n, node_does *const doing[N_WORKER_WANTS], void *owne
                                                     .started = n->started});
     while ((wants = worker_next(&n->worker, &request, e)) != WORKER_IS_DONE) {
         if (wants < 0)
-            return wants;
+            return node_explain_stop(n, e);
         n->epoch = n->worker.epoch;
         if (wants == WORKER_SAVES && node_write_checkpoint(n, request.step, e) < 0)
             return e->code;
         if (doing[wants] && doing[wants](owner, &request, e) < 0)
-            return e->code;
+            return node_explain_stop(n, e);
     }
     return 0;
 }

@@ -102,20 +102,23 @@ struct node {
     struct monitor *monitor;  /* borrowed */
     struct tcp_dialer dialer; /* the monitor's */
     struct shm_source shm_source;
-    bool is_held_up;      /* a wait has lasted long enough to be reported (stall_period): node_waits_for() */
-    double started;       /* clock_now when training began */
-    double snapshot_at;   /* clock_now before which node_snapshot writes no model */
-    int epoch;            /* the present one, from 1; 0: none yet */
-    double best;          /* of the evaluations so far: accuracy, or with targets minus the loss */
-    uint64_t first_step;  /* done before: of the checkpoint from which it resumes, or 0 */
-    uint64_t first_round; /* closed before training began: of a checkpoint, or 0 */
+    bool is_held_up;       /* a wait has lasted long enough to be reported (stall_period): node_waits_for() */
+    double started;        /* clock_now when training began */
+    double end_by;         /* clock_now by which it ends, after SIGTERM; 0: it has not come yet */
+    uint64_t kept_before;  /* save_vote_kept() at that signal */
+    bool has_asked_to_end; /* for a checkpoint, after SIGTERM */
+    double snapshot_at;    /* clock_now before which node_snapshot writes no model */
+    int epoch;             /* the present one, from 1; 0: none yet */
+    double best;           /* of the evaluations so far: accuracy, or with targets minus the loss */
+    uint64_t first_step;   /* done before: of the checkpoint from which it resumes, or 0 */
+    uint64_t first_round;  /* closed before training began: of a checkpoint, or 0 */
 };
 
 /* Fraction of --round-timeout after which a hanging codec ends its node, and a server drops a silent worker.
  * Below 1, so that peers do not time out first. */
 extern const double node_codec_share;
 
-/* Set by SIGTERM: the node stops after the present step. */
+/* Set by SIGTERM: the node stops, after node_heed_signals. */
 extern atomic_bool node_interrupted;
 
 /* The plug-in that the node loads: on a server the codec for servers, if the job has one. */
@@ -203,6 +206,20 @@ void node_take_model(struct node *n);
 void node_swap_model(struct node *n);
 /* Writes the model last copied. `test_loss` NAN: the file has none. The file is synced at the job's end. */
 int node_write_model(struct node *n, const char *name, double test_loss, struct err *e);
+/* Handles SIGTERM, and SIGUSR1, which asks for a checkpoint of all nodes (exchange/save_vote.h). */
+void node_handle_stop_signals(void);
+/* Follows these signals; call between two messages. A node of a job folder whose job writes checkpoints ends
+ * by SIGTERM when all nodes have written one more, or after NODE_SAVE_S; another node at once.
+ * ERR_CANCELLED: it is to end now. */
+enum { NODE_SAVE_S = 20 }; /* Slurm kills 30 s after SIGTERM, unless its KillWait is another */
+int node_heed_signals(struct node *n, struct err *e);
+/* Does it write a checkpoint before it ends? Known once it is connected. */
+bool node_saves_at_end(const struct node *n);
+/* After SIGTERM: is the time for that over? */
+bool node_is_late(struct node *n);
+/* Of an error that has ended the worker: a peer that is lost when the node has written the checkpoint with
+ * which it is to end has ended for the same reason. Returns e->code. */
+int node_explain_stop(const struct node *n, struct err *e);
 /* Handles SIGURG, by which the agent requests the model: line `model` of docs/protocol.md, section 2. Once,
  * in main. (The default action ignores that signal, so that an older runner continues.) */
 void node_handle_snapshot_signal(void);

@@ -168,9 +168,9 @@ int node_pump(struct node *n, double deadline, bool *came, struct err *e)
         return e->code;
     /* A peer's report of what it waits for (FRAME_WAIT) does not end this node's own wait. */
     *came = ev.kind != MESH_NOTHING && (ev.kind != MESH_MESSAGE || ev.head.kind != FRAME_WAIT);
-    if (flag_is_up(&node_interrupted)) {
+    if (node_heed_signals(n, e) < 0) {
         mesh_buf_put(ev.buf);
-        return err_set(e, ERR_CANCELLED, "asked to stop");
+        return e->code;
     }
     return n->executing ? exchange_on_event(n->exchange, &ev, e) : worker_event(&n->worker, &ev, e);
 }

@@ -26,12 +26,6 @@
 #include "shared/base/json.h"
 #include "shared/job/reason.h"
 
-static void on_sigterm(int sig)
-{
-    (void)sig;
-    flag_raise(&node_interrupted);
-}
-
 /* If memory runs out, the kernel kills this process before others, above all before the agent. */
 static void offer_to_oom_killer(void)
 {
@@ -165,10 +159,9 @@ static int run_node(struct node *n, struct orders *orders, const char *warning)
 
 static void handle_signals(void)
 {
-    const struct sigaction term = {.sa_handler = on_sigterm}; /* without SA_RESTART: it interrupts a wait */
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
 
-    sigaction(SIGTERM, &term, NULL);
+    node_handle_stop_signals();
     sigaction(SIGPIPE, &ignore, NULL);
     node_handle_snapshot_signal();
     sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond the file size limit then fails, as on a full disk */

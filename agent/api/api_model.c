@@ -1,6 +1,7 @@
 /* GET /v1/jobs/{id}/model: the model of a running node, as it is between two of its steps. The runner is
  * asked for it by a signal, and the request waits until the runner has written the file; requests that wait
  * together get the same file. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -87,5 +88,5 @@ void api_model(struct agent *a, const struct request *rq, struct api_response *r
     rs->after = t->n_models + 1;
     memcpy(rs->id, t->job.spec.id, sizeof rs->id);
     rs->attempt = t->job.spec.attempt;
-    runner_ask_for_model(&t->runner);
+    runner_ask(&t->runner, SIGURG);
 }

@@ -6,6 +6,7 @@
 
 #include "agent/folder/folder_state.h"
 #include "agent/folder/member_gone.h"
+#include "agent/folder/node_orders.h"
 #include "agent/jobs/job_end.h"
 #include "shared/base/clock.h"
 #include "shared/job/reason.h"
@@ -80,7 +81,7 @@ void folder_lead(struct node_process *f)
     if (!node_process_is_over(f))
         job_stop(f->task,
                  f->meet.members[cause].end == JOB_FAILED ? REASON_JOB_FAILED : REASON_USER_CANCELLED, reason,
-                 STOP_GRACE_S);
+                 node_orders_grace(f));
 }
 
 /* The members that have ended without reporting an end get one. */

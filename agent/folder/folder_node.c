@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "agent/folder/folder_state.h"
 #include "agent/folder/member_gone.h"
 #include "agent/folder/node_address.h"
+#include "agent/folder/node_orders.h"
 #include "agent/folder/other_launch.h"
 #include "agent/folder/rank_packages.h"
 #include "agent/jobs/job_action.h"
@@ -49,33 +49,7 @@ enum rank_status {
  * the next; from one look at what other processes say to the next. */
 static const double POLL_S = 0.01, POLL_MAX_S = 0.25, TELL_S = 10, LOOK_S = 0.5;
 
-/* Signals and waiting. */
-
-static void on_signal(void *arg, uint32_t events)
-{
-    struct node_process *f = arg;
-    struct signalfd_siginfo info;
-
-    (void)events;
-    if (read(f->stop_watch.fd, &info, sizeof info) == sizeof info)
-        f->signal = (int)info.ssi_signo;
-}
-
-static int watch_signals(struct node_process *f, struct err *e)
-{
-    sigemptyset(&f->stop_set);
-    sigaddset(&f->stop_set, SIGTERM);
-    sigaddset(&f->stop_set, SIGINT);
-    sigaddset(&f->stop_set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &f->stop_set, NULL);
-    signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would discard the runner's exit status */
-    signal(SIGPIPE, SIG_IGN);
-    f->stop_watch = (struct watch){
-        .fd = signalfd(-1, &f->stop_set, SFD_CLOEXEC | SFD_NONBLOCK), .ready = on_signal, .arg = f};
-    if (f->stop_watch.fd < 0)
-        return err_errno(e, ERR_IO, "signalfd");
-    return loop_watch(&f->loop, &f->stop_watch, EPOLLIN, e);
-}
+/* Waiting. */
 
 static void on_program_ended(void *arg, uint32_t events)
 {
@@ -100,23 +74,6 @@ static int watch_program(struct node_process *f, struct err *e)
     f->program_watch.fd = compat_pidfd_open(peer.pid);
     return f->program_watch.fd < 0 ? err_errno(e, ERR_IO, "process %ld, of --program-fd", (long)peer.pid)
                                    : loop_watch(&f->loop, &f->program_watch, EPOLLIN, e);
-}
-
-/* Ends the node if a signal, process 0 or job_submit wants that. */
-static void follow_stops(struct node_process *f)
-{
-    char reason[200];
-    bool has_failed = false;
-
-    if (f->signal && !f->task->stop_reason[0]) {
-        snprintf(reason, sizeof reason, "%s, by the launcher or a user", strsignal(f->signal));
-        job_stop(f->task, REASON_USER_CANCELLED, reason, STOP_GRACE_S);
-    }
-    if (clock_now() - f->looked_at < LOOK_S || f->task->stop_reason[0])
-        return;
-    f->looked_at = clock_now();
-    if (meeting_is_stopped(&f->meet, reason, &has_failed))
-        job_stop(f->task, has_failed ? REASON_JOB_FAILED : REASON_USER_CANCELLED, reason, STOP_GRACE_S);
 }
 
 /* A process that was killed after all have met would be waited for in vain. */
@@ -279,7 +236,7 @@ static int open_node(struct node_process *f, struct err *e)
                             .is_of_launcher = f->set.transport == TRANSPORT_MPI,
                             .program_fd = f->opt.program_fd,
                             .ends_runners = true};
-    if (jobs_open(&f->jobs, e) < 0 || watch_signals(f, e) < 0 || watch_program(f, e) < 0)
+    if (jobs_open(&f->jobs, e) < 0 || node_orders_open(f, e) < 0 || watch_program(f, e) < 0)
         return e->code;
     snprintf(f->jobs.runner_exe, sizeof f->jobs.runner_exe, "%s/job_runner", exe_dir);
     snprintf(f->jobs.codecs.builtin_dir, sizeof f->jobs.codecs.builtin_dir, "%s/codecs", exe_dir);
@@ -455,7 +412,7 @@ static int prepare(struct node_process *f, struct err *e)
     while (!node_process_is_over(f) && f->task->job.state != JOB_READY) {
         loop_turn(&f->loop, LOOK_S);
         folder_state_write(f);
-        follow_stops(f);
+        node_orders_follow(f);
     }
     return node_process_is_over(f) ? err_set(e, ERR_LOST, "%s: %s", f->task->job.reason, f->task->job.message)
                                    : 0;
@@ -513,7 +470,7 @@ static void run_to_end(struct node_process *f)
         folder_state_write(f);
         if (node_process_is_over(f))
             break;
-        follow_stops(f);
+        node_orders_follow(f);
         folder_lead(f);
     }
     folder_state_write(f);

@@ -545,6 +545,14 @@ bool meeting_is_stopped(struct meeting *m, char reason[200], bool *has_failed)
     return true;
 }
 
+bool meeting_takes_checkpoint(struct meeting *m)
+{
+    char path[PATH_MAX];
+    struct err ignored;
+
+    return m->rank == 0 && name_file(path, m, "checkpoint", -1, &ignored) == 0 && unlink(path) == 0;
+}
+
 void meeting_missing(const struct meeting *m, char *out, size_t size)
 {
     int n = 0;

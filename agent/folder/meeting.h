@@ -12,6 +12,7 @@
  *   ended-R.json  of process R: {"launch","state","reason","message"}
  *   stop.json     of the leader: {"launch","reason","has_failed"}: the others are to end
  *   cancel.json   of `job_submit cancel`: {"reason"}
+ *   checkpoint.json of `job_submit checkpoint`: {}; the leader removes it and has its node ask for one
  *
  * Files of an earlier launch, which may have been killed anywhere, are never taken for those of this one: a
  * hello counts if it has the launch of the leader, which is new, and a plan if it has the nonce of the hello,
@@ -57,6 +58,9 @@ void meeting_read_ends(struct meeting *m);
 void meeting_say_stop(struct meeting *m, const char *reason, bool has_failed);
 /* Whether the leader, or `job_submit cancel`, wants this node to end; `reason` has the sentence. */
 bool meeting_is_stopped(struct meeting *m, char reason[200], bool *has_failed);
+
+/* The leader: whether `job_submit checkpoint` has asked for a checkpoint since the last call. */
+bool meeting_takes_checkpoint(struct meeting *m);
 
 /* "node(1), node(2)": whom the present step waits for. */
 void meeting_missing(const struct meeting *m, char *out, size_t size);

@@ -35,6 +35,7 @@ struct node_process {
     struct watch stop_watch, program_watch;
     sigset_t stop_set;
     int signal;             /* that was received; 0: none */
+    bool wants_checkpoint;  /* the order was not passed on yet */
     bool has_program_ended; /* of --program-fd */
 
     double written_at, looked_at, led_at; /* clock_now() */

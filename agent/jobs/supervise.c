@@ -411,12 +411,12 @@ void runner_signal(const struct runner *r, int signal)
     kill(-r->pid, signal);
 }
 
-void runner_ask_for_model(const struct runner *r)
+void runner_ask(const struct runner *r, int signal)
 {
     struct process now;
 
     if (r->pid > 1 && process_look(&now, r->pid) && now.start_ticks == r->start_ticks)
-        kill(r->pid, SIGURG);
+        kill(r->pid, signal);
 }
 
 /* Adds the peak memory: a codec that allocates without end seldom checks the result, and ends by a signal

@@ -64,8 +64,9 @@ bool runner_flush(struct runner *r);
 /* Signals the whole process group; no effect if the group has ended. */
 void runner_signal(const struct runner *r, int signal);
 
-/* Asks a node that trains for its model: a signal that its process handles, and others ignore. */
-void runner_ask_for_model(const struct runner *r);
+/* Asks a node by a signal that its process handles, and others ignore: SIGURG for its model, SIGUSR1 for a
+ * checkpoint. */
+void runner_ask(const struct runner *r, int signal);
 
 /* Call when the pidfd is readable: kills the rest of its group, reaps it, and describes in `how` how it
  * ended, with its peak memory if that was more than half of the limit. */

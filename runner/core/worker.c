@@ -7,14 +7,15 @@
 #include "runner/exchange/exchange_step.h"
 #include "runner/exchange/feed.h"
 #include "runner/exchange/finish_vote.h"
+#include "runner/exchange/save_vote.h"
 #include "runner/exchange/stop_vote.h"
 
 typedef int state(struct worker *w, struct worker_request *request, struct err *e);
 
 static state at_epoch, at_row, at_shared_row, in_blocks, at_gradient, at_update, at_updated, at_params,
-    at_step_end, after_step, at_point, at_point_reached, at_next_row, at_epoch_end, at_epoch_reached,
-    at_epoch_eval, at_close, after_close, at_last_barrier, at_last_eval, at_share, after_eval, at_end,
-    is_done, at_rounds, at_barrier, at_release, after_event;
+    at_step_end, at_vote, after_step, at_saved, at_point, at_point_reached, at_next_row, at_epoch_end,
+    at_epoch_reached, at_epoch_eval, at_close, after_close, at_last_barrier, at_last_eval, at_share,
+    after_eval, at_end, is_done, at_rounds, at_barrier, at_release, after_event;
 
 static struct stopwatch *watch_of(const struct worker *w)
 {
@@ -42,8 +43,10 @@ static int after_call(struct worker *w, int rc, state *next)
 
 static int save_state(struct worker *w, struct worker_request *request, uint64_t step, state *next)
 {
-    w->state = next;
+    w->state = at_saved;
+    w->after_saved = next;
     w->saves = true;
+    w->saved_step = step;
     w->resumed = phase_enter(watch_of(w), PHASE_CHECKPOINT);
     request->step = step;
     return WORKER_SAVES;
@@ -56,10 +59,25 @@ static int ask_evaluation(struct worker *w, enum worker_place at)
     return WORKER_EVALUATES;
 }
 
+/* If the checkpoint was asked for, no node goes on before all have written theirs. */
+static int at_saved(struct worker *w, struct worker_request *request, struct err *e)
+{
+    struct exchange *x = w->cfg.exchange;
+
+    (void)request;
+    return w->saved_step == save_vote_point(x) ? after_call(w, save_vote_saved(x, e), w->after_saved)
+                                               : go_to(w, w->after_saved);
+}
+
+static bool keeps_step(const struct worker *w, uint64_t step)
+{
+    return settings_keeps(w->cfg.set, step) || (step > 0 && step == save_vote_point(w->cfg.exchange));
+}
+
 /* Is a checkpoint due after the step that was done last? */
 static bool keeps_state(const struct worker *w)
 {
-    return settings_keeps(w->cfg.set, w->cfg.step->n_done);
+    return keeps_step(w, w->cfg.step->n_done);
 }
 
 static uint64_t rows_per_epoch(const struct worker *w)
@@ -203,8 +221,15 @@ static int at_step_end(struct worker *w, struct worker_request *request, struct 
     (void)e;
     w->train = step_end(w->cfg.step, w->cfg.started);
     request->train = step_is_recorded(w->cfg.step) ? &w->train : NULL;
-    w->state = after_step;
+    w->state = at_vote;
     return WORKER_RECORDS;
+}
+
+/* Until it is known whether a checkpoint that was asked for is due after this step. */
+static int at_vote(struct worker *w, struct worker_request *request, struct err *e)
+{
+    (void)request, (void)e;
+    return after_call(w, save_vote_hold(w->cfg.exchange), after_step);
 }
 
 /* An evaluation after the last step of an epoch is left out, because the epoch's own follows. */
@@ -408,12 +433,14 @@ static int at_rounds(struct worker *w, struct worker_request *request, struct er
 {
     struct exchange *x = w->cfg.exchange;
     bool is_over = barrier_is_used(x) || stop_vote_decision(x)->reason != STOP_NONE;
-    uint64_t apart = settings_checkpoint_steps(w->cfg.set), step = w->next_saved;
+    uint64_t apart = settings_checkpoint_steps(w->cfg.set), asked = save_vote_point(x);
+    uint64_t step = asked > 0 && asked < w->next_saved ? asked : w->next_saved;
 
     if (apart == 0 || is_over || step > settings_steps(w->cfg.set) ||
         exchange_rounds_after(x, step) > exchange_rounds(x))
         return at_barrier(w, request, e);
-    w->next_saved += apart;
+    if (step == w->next_saved)
+        w->next_saved += apart;
     return save_state(w, request, step, at_rounds);
 }
 
@@ -425,7 +452,7 @@ static int at_barrier(struct worker *w, struct worker_request *request, struct e
     uint64_t step;
 
     if (barrier_is_reached(w->cfg.exchange, &kind, &step) && kind == BARRIER_POINT &&
-        step <= settings_steps(w->cfg.set) && settings_keeps(w->cfg.set, step))
+        step <= settings_steps(w->cfg.set) && keeps_step(w, step))
         return save_state(w, request, step, at_release);
     return at_release(w, request, e);
 }

@@ -27,7 +27,8 @@
  *   at_updated       before an extra round at the end                WORKER_SAVES      at_params
  *                    otherwise                                                         at_params
  *   at_params        the codec's exchange of params; may wait                          at_step_end
- *   at_step_end      rows of train.csv and comm.csv                  WORKER_RECORDS    after_step
+ *   at_step_end      rows of train.csv and comm.csv                  WORKER_RECORDS    at_vote
+ *   at_vote          is a checkpoint asked for after it? may wait                      after_step
  *   after_step       --eval-every or the codec, within an epoch      WORKER_EVALUATES  at_share
  *                    no evaluation is due                                              at_point
  *   at_point         barrier before a checkpoint (asgd); may wait                      at_point_reached
@@ -45,6 +46,9 @@
  *   after_eval       within an epoch                                                   at_point
  *                    at an epoch's end, unless it is saved           WORKER_SAVES      at_epoch
  *   at_end           rows of traffic after the last step             WORKER_RECORDS    WORKER_IS_DONE
+ *
+ * After each WORKER_SAVES comes at_saved: if that checkpoint was asked for (exchange/save_vote.h), a worker
+ * waits until all have written theirs.
  *
  * An evaluation is recorded before the epoch's checkpoint is saved, so that a job that resumes from it has
  * all earlier rows. A job that exchanges once more after its last step saves the state before that exchange,
@@ -130,6 +134,8 @@ struct worker {
     bool waits;         /* until an event completes the last exchange */
     enum phase resumed; /* the phase after that wait, or after a checkpoint was saved */
     bool saves;
+    int (*after_saved)(struct worker *, struct worker_request *, struct err *);
+    uint64_t saved_step; /* of the present or last checkpoint */
     size_t row;
     int at_block;
     struct record_train train;

@@ -121,7 +121,8 @@ bool exchange_waits(const struct exchange *x)
     for (int i = 0; i < x->n_channels; i++)
         if (x->channels[i].is_waiting)
             return true;
-    return x->feed.waits || x->stop_vote.waits || x->finish_vote.waits || barrier_waits(x);
+    return x->feed.waits || x->stop_vote.waits || x->finish_vote.waits || x->save_vote.waits ||
+           barrier_waits(x);
 }
 
 /* An early contribution to the next round does not end the wait for this one. */
@@ -135,7 +136,7 @@ int exchange_end_wait(struct channel *ch, int rc)
 /* Does the channel wait for a node that has left? */
 static bool cannot_complete(const struct channel *ch)
 {
-    if (barrier_waits(ch->x) || (ch->x->stop_vote.waits && ch->server) ||
+    if (barrier_waits(ch->x) || ((ch->x->stop_vote.waits || ch->x->save_vote.waits) && ch->server) ||
         (ch->x->feed.waits && ch->server == FEED_SERVER))
         return channel_has_left(ch, ch->server);
     return ch->is_waiting && ch->x->handlers.cannot_complete(ch);
@@ -467,7 +468,9 @@ int exchange_on_event(struct exchange *x, struct mesh_event *ev, struct err *e)
     for (int i = 0; i < x->n_channels; i++)
         if (collecting_on_event(&x->channels[i], ev, e) < 0)
             return e->code;
-    return wake_up(x) < 0 || stop_vote_update(x) < 0 || finish_vote_update(x) < 0 ? e->code : outcome(x);
+    return wake_up(x) < 0 || stop_vote_update(x) < 0 || finish_vote_update(x) < 0 || save_vote_update(x) < 0
+               ? e->code
+               : outcome(x);
 }
 
 int exchange_on_kept(struct exchange *x, struct mesh_event *ev, struct err *e)
@@ -620,6 +623,10 @@ void exchange_waits_for(const struct exchange *x, char *out, size_t size)
     }
     if (x->finish_vote.waits) {
         finish_vote_waits_for(x, out, size);
+        return;
+    }
+    if (x->save_vote.waits) {
+        save_vote_waits_for(x, out, size);
         return;
     }
     if (barrier_waits(x)) {

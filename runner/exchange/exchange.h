@@ -57,6 +57,7 @@ struct exchange_config {
     /* A user's program trains (shared/trainer/): a step has any number of samples, which weighs the worker's
      * contribution, and in grads running statistics have their change, the old value minus the new one. */
     bool has_trainer;
+    bool saves; /* the job writes checkpoints, also when asked for one (save_vote.h) */
     enum collective_algorithm allreduce;
     size_t n_params;     /* of the whole model */
     size_t n_statistics; /* the last of these are running statistics: nn/net.h */

@@ -42,6 +42,7 @@ struct exchange_config exchange_config_of(const struct settings *set, int node)
         .n_drawn = combine_path_drawn(set->participate, set->node_count),
         .clips = set->clip_norm > 0,
         .has_trainer = set->trainer[0] != '\0',
+        .saves = settings_has_checkpoints(set),
         .allreduce = set->allreduce,
         .local_steps = set->local_steps > 0 ? (uint64_t)set->local_steps : own,
         .n_steps = settings_steps(set),
@@ -166,7 +167,8 @@ static int open_peer_stats(struct exchange *x, struct err *e)
     int n = cfg->n_workers + cfg->n_servers;
 
     if (peer_stats_open(&x->peer_stats, n, e) < 0 || stall_open(&x->stall, n, e) < 0 ||
-        barrier_open(x, e) < 0 || stop_vote_open(x, e) < 0 || finish_vote_open(x, e) < 0)
+        barrier_open(x, e) < 0 || stop_vote_open(x, e) < 0 || finish_vote_open(x, e) < 0 ||
+        save_vote_open(x, e) < 0)
         return e->code;
     if (!x->rule && n > PEER_STATS_AT_ONCE)
         return 0;
@@ -246,6 +248,7 @@ void exchange_free(struct exchange *x)
     barrier_clear(&x->barrier);
     stop_vote_clear(&x->stop_vote);
     finish_vote_clear(&x->finish_vote);
+    save_vote_clear(&x->save_vote);
     free(x);
 }
 

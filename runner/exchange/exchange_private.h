@@ -8,6 +8,7 @@
 #include "runner/exchange/exchange.h"
 #include "runner/exchange/feed.h"
 #include "runner/exchange/finish_vote.h"
+#include "runner/exchange/save_vote.h"
 #include "runner/exchange/stall.h"
 #include "runner/exchange/stop_vote.h"
 
@@ -27,6 +28,7 @@ struct exchange {
     struct barrier barrier;
     struct stop_vote stop_vote;
     struct finish_vote finish_vote;
+    struct save_vote save_vote;
     struct feed feed;
     int n_left, n_lost; /* of the workers; a lost one counts as left, too */
     bool is_finished;   /* exchange_set_finished(); on a server: all workers are */

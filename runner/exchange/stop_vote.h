@@ -49,6 +49,8 @@ enum stop_vote_kind {
     STOP_VOTE_STOP,
     STOP_VOTE_FINISHED, /* this and the next one: finish_vote.h */
     STOP_VOTE_LAST,
+    STOP_VOTE_POINT, /* this and the next one: save_vote.h */
+    STOP_VOTE_SAVED,
     STOP_VOTE_KINDS
 };
 
@@ -101,8 +103,8 @@ bool stop_vote_close_changes(const struct exchange *x);
 /* Have workers made local steps since the last exchange of a rule with local steps? */
 bool stop_vote_closes_within_round(const struct exchange *x);
 
-/* For the exchange and finish_vote.c. The node that collects the workers' messages, and whether a worker has
- * not left; sends a frame of that kind, whose round is `round`. CODEC_GO or a code. */
+/* For the exchange, finish_vote.c and save_vote.c. The node that collects the workers' messages, and whether
+ * a worker has not left; sends a frame of that kind, whose round is `round`. CODEC_GO or a code. */
 int stop_vote_coordinator(const struct exchange *x);
 bool stop_vote_is_present(const struct exchange *x, int worker);
 int stop_vote_send(struct exchange *x, int to, enum stop_vote_kind kind, uint64_t round, const void *payload,

@@ -327,7 +327,7 @@ static void watch_node(struct monitor_state *m, int job_fd)
 /* Signals to the group are for the job process; SIGKILL is for both. */
 static void ignore_signals(void)
 {
-    static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ};
+    static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGPIPE, SIGXFSZ};
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
 
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)

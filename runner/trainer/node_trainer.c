@@ -41,13 +41,14 @@ struct training_program {
     int memory_fd; /* until the program has it; -1: it has */
     char *memory;  /* (layout.bytes), mapped; NULL: not yet */
     float *params, *grads, *combined;
-    bool has_moved;   /* params are others than in its last turn, for another reason than an exchange */
-    bool has_updated; /* in the present step */
-    int n_kept_at;    /* calls of keep_events in this turn */
-    double lr_factor; /* that it has been told */
-    double lr;        /* its own of its last update */
-    double turn_at;   /* clock_now when it got its present turn */
-    bool has_warned;  /* of its present turn, which takes long */
+    bool has_moved;      /* params are others than in its last turn, for another reason than an exchange */
+    bool has_updated;    /* in the present step */
+    int n_kept_at;       /* calls of keep_events in this turn */
+    double lr_factor;    /* that it has been told */
+    double lr;           /* its own of its last update */
+    double turn_at;      /* clock_now when it got its present turn */
+    atomic_bool is_late; /* the node is to end in the midst of its turn */
+    bool has_warned;     /* of its present turn, which takes long */
 };
 
 /* The program's records besides its answers. */
@@ -127,6 +128,8 @@ static int show_waiting(void *owner, struct err *e)
 
     if (n->started == 0)
         return 0;
+    if (node_is_late(n))
+        flag_raise(&p->is_late);
     tell_long_turn(p, clock_now());
     if (stall_send_computing(n->exchange, e) < 0 ||
         barrier_send_computing(n->exchange, stall_period(n->set.round_timeout_s), e) < 0)
@@ -490,6 +493,8 @@ static int run_program(struct node *n, struct err *e)
         .compute = compute_step, .update = update_step, .evaluate = evaluate_program};
     enum stop_reason why;
 
+    if (node_saves_at_end(n)) /* the program's turn is to end, for the checkpoint */
+        n->program->link.cfg.interrupted = &n->program->is_late;
     if (node_train_by(n, &of_program, n->program, e) < 0)
         return e->code;
     why = step_stop(&n->step).reason;

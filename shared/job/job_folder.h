@@ -21,12 +21,13 @@
 
 #include "shared/base/err.h"
 
-#define JOB_FOLDER_DOCUMENT "job.json"
-#define JOB_FOLDER_PACKAGES "packages"
-#define JOB_FOLDER_SECRET   "secret"
-#define JOB_FOLDER_MEET     "meet"
-#define JOB_FOLDER_CANCEL   "meet/cancel.json" /* {"reason"}: the job is to be ended */
-#define JOB_FOLDER_NODE     "node.json"
+#define JOB_FOLDER_DOCUMENT   "job.json"
+#define JOB_FOLDER_PACKAGES   "packages"
+#define JOB_FOLDER_SECRET     "secret"
+#define JOB_FOLDER_MEET       "meet"
+#define JOB_FOLDER_CANCEL     "meet/cancel.json"     /* {"reason"}: the job is to be ended */
+#define JOB_FOLDER_CHECKPOINT "meet/checkpoint.json" /* {}: a checkpoint is asked for */
+#define JOB_FOLDER_NODE       "node.json"
 
 enum {
     JOB_FOLDER_DOCUMENT_MAX = 64 << 20,

@@ -57,6 +57,9 @@ const struct verb verbs[] = {
     {"logs", verb_logs, SHOWS, FOR_LOGS, 1, "[JOB|DIR]", "print the log lines of a job's nodes", OF_RUNNING},
     {"resume", verb_resume, SHOWS, FOR_STATUS, 1, "[DIR]",
      "say from where a job of a job folder goes on, and by which command of its launcher", OF_RUNNING},
+    {"checkpoint", verb_checkpoint, WORKS, FOR_STATUS, 1, "[DIR]",
+     "have the nodes of a job folder write a checkpoint of their present step, while the job goes on",
+     OF_RUNNING},
     {"cancel", verb_cancel, WORKS, FOR_CANCEL, ARGS_OPERANDS, "JOB|DIR...", "cancel a job", OF_RUNNING},
     {"fetch", verb_fetch, WORKS, FOR_FETCH, 1, "[JOB|DIR]",
      "fetch records, logs and model, as far as they exist, of a job or of a job folder; retrieve and collect "

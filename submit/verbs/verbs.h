@@ -42,6 +42,7 @@ int verb_pack(const struct options *o, struct err *e);
 int verb_run_ranks(const struct options *o, struct err *e);
 int verb_run(const struct options *o, struct err *e);
 int verb_list(const struct options *o, struct err *e);
+int verb_checkpoint(const struct options *o, struct err *e);
 int verb_resume(const struct options *o, struct err *e);
 int verb_status(const struct options *o, struct err *e);
 int verb_wait(const struct options *o, struct err *e);

@@ -139,6 +139,80 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
     done
 }
 
+# rows_of DIR: the rows of train.csv without times, sorted.
+rows_of() { cut -d, -f2-7 "$1/results/records/train.csv" | sort; }
+
+# begun DIR N: each of its N workers has recorded steps.
+begun() {
+    local k
+    for ((k = 0; k < $2; k++)); do [ -s "$1/node-$k/run/train.csv" ] && [ "$(stat -Lc %s "$1/node-$k/run/train.csv")" -gt 4000 ] || return 1; done
+}
+
+# Of a rule between workers with local steps, those with servers, synchronous and not, and a training program. The first
+# checkpoint of its own is after the job's end.
+@test "SIGTERM in the midst of an epoch loses no step: the nodes write a checkpoint first, and the same command goes on from it" {
+    local rule job n code
+    /usr/bin/python3 -c 'import numpy' 2>/dev/null && local program=("--trainer $ROOT/examples/trainers/numpy_mlp.py --codec allreduce --max-steps 2000")
+    for rule in "--codec fedavg --local-steps 4 --max-steps 8000" "--codec ps --servers 2 --max-steps 4000" "${program[@]}"; do
+        rm -rf job whole
+        # shellcheck disable=SC2206 # split into words
+        job=(-n 2 $rule --seed 3 --checkpoint-steps 1000000)
+        [[ "$rule" == *--trainer* ]] && job+=(--trainer-python /usr/bin/python3)
+        [[ "$rule" == *--trainer* ]] || job+=(--model softmax --epochs 10000)
+        "$SUBMIT" pack -q -o whole "${job[@]}"
+        n=$(jq '.nodes | length' whole/job.json)
+        ranks whole "$n" --trainer-python /usr/bin/python3
+        "$SUBMIT" collect -q whole
+        "$SUBMIT" pack -q -o job "${job[@]}"
+        for ((k = 0; k < n; k++)); do start_rank job "$k" --trainer-python /usr/bin/python3; done
+        within 60 begun job 2
+        kill "${RANKS[@]:0:n}"
+        code=0
+        end_ranks "$n" || code=$?
+        [ "$code" -eq 8 ]
+        grep -q 'asked to stop; all nodes have a checkpoint after step' job/node-0/run/node.log
+        ranks job "$n" --trainer-python /usr/bin/python3
+        grep -q 'attempt 2 goes on from step' job.log.0
+        "$SUBMIT" collect -q job
+        [ -n "$(digests job/results)" ]
+        [ "$(digests job/results)" = "$(digests whole/results)" ]
+        diff <(rows_of job) <(rows_of whole)
+    done
+}
+
+# A synchronous rule, and one with a server and barriers.
+@test "a checkpoint is written on demand, by job_submit and by SIGUSR1, and the job goes on" {
+    local rule n written
+    for rule in "--codec allreduce" "--codec asgd --parallel_sgd asgd --servers 1"; do
+        rm -rf job
+        # shellcheck disable=SC2086 # split into words
+        "$SUBMIT" pack -q -o job -n 2 $rule --model softmax --epochs 100000 --record-every 100 --checkpoint-steps 1000000000
+        n=$(jq '.nodes | length' job/job.json)
+        run "$SUBMIT" checkpoint job
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"is pending: only a running one writes a checkpoint"* ]]
+        for ((k = 0; k < n; k++)); do start_rank job "$k"; done
+        within 60 eval '"$SUBMIT" status job | grep -q "node(1): running, epoch"'
+        [ ! -e job/node-0/run/checkpoint.safetensors ]
+        "$SUBMIT" checkpoint job | grep -q "each of the $n nodes has written a checkpoint"
+        "$SUBMIT" status job | grep -q ': running'
+        written=$(stat -Lc %i-%y job/node-0/run/checkpoint.safetensors)
+        kill_rank job USR1 1
+        within 60 eval '[ "$(stat -Lc %i-%y job/node-0/run/checkpoint.safetensors)" != "$written" ]'
+        "$SUBMIT" cancel -q job
+        end_ranks "$n" || true
+        start_rank job 0
+        for ((k = 1; k < n; k++)); do start_rank job "$k"; done
+        within 60 grep -q 'attempt 2 goes on from step' job.log.0
+        "$SUBMIT" cancel -q job
+        end_ranks "$n" || true
+    done
+    "$SUBMIT" pack -q -o none -n 2 --codec allreduce --model softmax --epochs 1
+    run "$SUBMIT" checkpoint none
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"was packed without checkpoints"*"--checkpoint-steps N"* ]]
+}
+
 @test "status, logs, wait and cancel work on a job folder, and a launcher's SIGTERM keeps the records" {
     "$SUBMIT" pack -q -o job -n 2 --codec allreduce --model softmax --epochs 100000 --record-every 100
     "$SUBMIT" status job | grep -q ': pending'

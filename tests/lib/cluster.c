@@ -121,6 +121,7 @@ static void node_open(struct cluster *c, int slot)
                                                 .patience = cfg->patience,
                                                 .overlap = cfg->overlap,
                                                 .has_trainer = cfg->has_trainer,
+                                                .saves = cfg->saves,
                                                 .path = cfg->path,
                                                 .aggregate = cfg->aggregate,
                                                 .n_drawn = cfg->n_drawn,

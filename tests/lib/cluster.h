@@ -28,6 +28,7 @@ struct cluster_config {
     double target_accuracy; /* of exchange_config, as the next one */
     int patience;
     bool has_trainer;        /* of exchange_config, for tests that drive the nodes by hand */
+    bool saves;              /* the same */
     bool shares_evaluations; /* also without the two */
     /* The accuracy that a worker finds after that step; NULL: none */
     double (*accuracy)(int worker, uint64_t step);

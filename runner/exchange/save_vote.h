@@ -1,0 +1,85 @@
+/* save_vote -- a checkpoint that was asked for while the job runs: all nodes write it after the same step,
+ * although the request reaches them at different times, and none goes on before all have. It costs nothing
+ * in a step where there is no request. The coordinator is that of stop_vote.h, whose frames carry the
+ * messages; a frame's round has the step.
+ *
+ *     worker  was asked, or receives 0   --- STOP_VOTE_POINT, s -->  coordinator  at the first: asks the
+ *     worker                             <-- STOP_VOTE_POINT, 0 ---               others
+ *             begins no step after s
+ *     all     save after step t          <-- STOP_VOTE_POINT, t ---  when all have sent it: t, from the
+ *     worker  has saved, waits           --- STOP_VOTE_SAVED, t -->  greatest s
+ *     all     go on                      <-- STOP_VOTE_SAVED, t ---  when all workers have saved
+ *
+ * s is the step after the one that is under way. A worker sends it when it receives the request, and not at
+ * the end of a step: so no worker waits here for a step of another one. t is the end of the round of s,
+ * since only there no node is a checkpoint ahead of another one, of which each keeps two (checkpoint.h).
+ *
+ * A server saves when it has closed the rounds before t, or at the barrier of t. Each worker forwards t, and
+ * that it has saved, to all servers but the first, before any message of a later step.
+ *
+ * If a worker leaves or is lost, a vote without a result is given up, and nobody waits for it any longer:
+ * there is then no checkpoint of all nodes. The same if the job ends with t, or before. */
+#ifndef PSGD_SAVE_VOTE_H
+#define PSGD_SAVE_VOTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runner/mesh/mesh.h"
+#include "shared/base/err.h"
+
+struct exchange;
+
+enum save_vote_stage {
+    SAVE_VOTE_NONE,
+    SAVE_VOTE_PROMISED, /* worker: begins no step after `promised` */
+    SAVE_VOTE_DUE,      /* saves after step `point` */
+    SAVE_VOTE_SAVED     /* has saved; a worker waits until all have */
+};
+
+struct save_vote_worker {
+    uint64_t promised, saved; /* steps, as sent to this node; 0: none */
+};
+
+struct save_vote {
+    struct save_vote_worker *workers; /* (n_workers); NULL: the job writes no checkpoints */
+    enum save_vote_stage stage;
+    uint64_t promised, point;
+    uint64_t kept;    /* the step of the last vote after which all nodes have saved; 0: none */
+    bool has_asked;   /* coordinator: has asked all workers */
+    bool is_given_up; /* a worker has left since the point is known, and others may not know it */
+    bool is_asked;    /* worker: asked again before the present vote was over */
+    bool waits;
+    int n_left; /* workers that had left at the last save_vote_update */
+};
+
+int save_vote_open(struct exchange *x, struct err *e);
+void save_vote_clear(struct save_vote *v);
+
+bool save_vote_is_used(const struct exchange *x);
+/* A checkpoint is asked for, on any node, between two calls of the exchange. No effect while a vote is under
+ * way. CODEC_GO or a code. */
+int save_vote_ask(struct exchange *x, struct err *e);
+/* The step of the last checkpoint of such a request that all nodes have written; 0: none. */
+uint64_t save_vote_kept(const struct exchange *x);
+/* Whether this node has saved, and the vote is not over. */
+bool save_vote_has_saved(const struct exchange *x);
+
+/* For the worker. After a step. CODEC_WAIT: until exchange_on_event returns CODEC_GO; then it is known
+ * whether a checkpoint is due after it. */
+int save_vote_hold(struct exchange *x);
+/* The step after which this node is to save; 0: none. */
+uint64_t save_vote_point(const struct exchange *x);
+/* It has saved. CODEC_WAIT (of a worker): as above, until all have. */
+int save_vote_saved(struct exchange *x, struct err *e);
+
+/* For the exchange. Handle a FRAME_STOP_VOTE of these two kinds; the caller keeps its buffer. CODEC_GO or a
+ * code. */
+int save_vote_on_point(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b);
+int save_vote_on_saved(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b);
+int save_vote_update(struct exchange *x); /* after any event: a worker may have left */
+void save_vote_waits_for(const struct exchange *x, char *out, size_t size);
+int save_vote_awaits(const struct exchange *x); /* STALL_NO_NODE: no node */
+
+#endif

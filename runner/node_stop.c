@@ -1,0 +1,107 @@
+/* node_stop -- what a running node does by SIGTERM, which ends it, and by SIGUSR1, which asks for a
+ * checkpoint. */
+#include <signal.h>
+
+#include "runner/exchange/save_vote.h"
+#include "runner/node.h"
+#include "shared/base/clock.h"
+
+static const double FLUSH_S = 1; /* time in which the last messages are sent, before the node ends */
+
+atomic_bool node_interrupted;
+static atomic_bool is_asked_to_save;
+
+static void on_sigterm(int sig)
+{
+    (void)sig;
+    flag_raise(&node_interrupted);
+}
+
+static void on_sigusr1(int sig)
+{
+    (void)sig;
+    flag_raise(&is_asked_to_save);
+}
+
+void node_handle_stop_signals(void)
+{
+    const struct sigaction term = {.sa_handler = on_sigterm}; /* without SA_RESTART: it interrupts a wait */
+    const struct sigaction save = {.sa_handler = on_sigusr1, .sa_flags = SA_RESTART};
+
+    sigaction(SIGTERM, &term, NULL);
+    sigaction(SIGUSR1, &save, NULL);
+}
+
+bool node_saves_at_end(const struct node *n)
+{
+    return n->job.ends_with_agent && !n->executing && n->mesh && save_vote_is_used(n->exchange);
+}
+
+bool node_is_late(struct node *n)
+{
+    if (n->end_by == 0 && flag_is_up(&node_interrupted))
+        n->end_by = clock_now() + NODE_SAVE_S;
+    return n->end_by > 0 && clock_now() > n->end_by;
+}
+
+/* The others wait for what is in the queue. */
+static void flush_messages(struct node *n)
+{
+    double until = clock_now() + FLUSH_S;
+    struct mesh_event ev;
+    struct err ignored;
+
+    while (mesh_queued(n->mesh) > 0 && clock_now() < until && mesh_poll(n->mesh, &ev, until, &ignored) == 0)
+        mesh_buf_put(ev.buf);
+}
+
+/* Without a step since the last such checkpoint it needs no other: the node that has asked for that one ends
+ * sooner than this one gets its signal. */
+static int ask_to_end(struct node *n, struct err *e)
+{
+    uint64_t kept = save_vote_kept(n->exchange);
+
+    n->has_asked_to_end = true;
+    n->kept_before = kept > 0 && kept == n->step.n_done ? kept - 1 : kept;
+    return save_vote_ask(n->exchange, e);
+}
+
+static int end_when_saved(struct node *n, struct err *e)
+{
+    uint64_t kept;
+
+    if (!n->has_asked_to_end && ask_to_end(n, e) < 0)
+        return e->code;
+    kept = save_vote_kept(n->exchange);
+    if (kept > n->kept_before) {
+        flush_messages(n);
+        return err_set(e, ERR_CANCELLED, "asked to stop; all nodes have a checkpoint after step %llu",
+                       (unsigned long long)kept);
+    }
+    if (node_is_late(n))
+        return err_set(e, ERR_CANCELLED,
+                       "asked to stop; not all nodes wrote a checkpoint after the same step within %d s, so "
+                       "the last one before it counts",
+                       NODE_SAVE_S);
+    return 0;
+}
+
+int node_heed_signals(struct node *n, struct err *e)
+{
+    if (flag_is_up(&is_asked_to_save)) {
+        flag_lower(&is_asked_to_save);
+        if (!n->executing && save_vote_ask(n->exchange, e) < 0)
+            return e->code;
+    }
+    if (!flag_is_up(&node_interrupted))
+        return 0;
+    return node_saves_at_end(n) ? end_when_saved(n, e) : err_set(e, ERR_CANCELLED, "asked to stop");
+}
+
+int node_explain_stop(const struct node *n, struct err *e)
+{
+    if (e->code == ERR_LOST && n->has_asked_to_end && save_vote_has_saved(n->exchange))
+        err_set(e, ERR_CANCELLED, "asked to stop; this node has a checkpoint after step %llu",
+                (unsigned long long)n->worker.saved_step);
+    return e->code;
+}

@@ -1,0 +1,246 @@
+/* A checkpoint that was asked for (exchange/save_vote.h): all nodes save after the same step, which no worker
+ * has passed, and none goes on before all have saved; lost workers hold up nothing; messages that no node
+ * sends are refused. */
+#include "tests/unit/unit.h"
+
+#include "runner/exchange/exchange_private.h"
+#include "runner/exchange/exchange_step.h"
+#include "tests/lib/cluster.h"
+
+enum { WORKERS = 3, STEPS = 200 };
+
+/* A job that the test drives by hand. */
+struct bench {
+    struct cluster c;
+    struct err e;
+    int n_nodes;
+};
+
+static void open_bench(struct bench *b, struct cluster_config cfg)
+{
+    cfg.n_workers = WORKERS;
+    cfg.n_params = 26;
+    cfg.n_steps = STEPS;
+    cfg.saves = true;
+    cfg.goes_on = 1;
+    b->e = (struct err){0};
+    b->n_nodes = WORKERS + cfg.n_servers;
+    cluster_open(&b->c, &cfg);
+}
+
+static struct exchange *node(const struct bench *b, int slot)
+{
+    return b->c.nodes[slot].x;
+}
+
+static void set_step(struct bench *b, int worker, uint64_t step)
+{
+    for (int i = 0; i < node(b, worker)->n_channels; i++)
+        node(b, worker)->channels[i].run.step = step;
+}
+
+static void receive(struct bench *b, int slot)
+{
+    struct mesh_event ev;
+
+    while (mesh_poll(b->c.nodes[slot].mesh, &ev, 0, &b->e) == 0 && ev.kind != MESH_NOTHING)
+        assert_true(exchange_on_event(node(b, slot), &ev, &b->e) >= 0);
+}
+
+static void settle(struct bench *b)
+{
+    for (int i = 0; i < 6 * b->n_nodes; i++)
+        receive(b, i % b->n_nodes);
+}
+
+static void ask(struct bench *b, int slot)
+{
+    assert_int_equal(save_vote_ask(node(b, slot), &b->e), CODEC_GO);
+}
+
+static void assert_point(const struct bench *b, uint64_t step)
+{
+    for (int i = 0; i < b->n_nodes; i++)
+        assert_int_equal(save_vote_point(node(b, i)), step);
+}
+
+/* All nodes come to the step and save; none goes on before the last worker has. */
+static void save(struct bench *b, uint64_t step)
+{
+    for (int i = b->n_nodes - 1; i >= 0; i--) {
+        int rc;
+
+        if (i < WORKERS) {
+            set_step(b, i, step);
+            assert_int_equal(save_vote_hold(node(b, i)), CODEC_GO);
+        }
+        rc = save_vote_saved(node(b, i), &b->e);
+        assert_int_equal(rc, i < WORKERS && !(i == 0 && b->n_nodes == WORKERS) ? CODEC_WAIT : CODEC_GO);
+        if (i > 0) {
+            assert_int_equal(save_vote_kept(node(b, i)), 0);
+            settle(b);
+            assert_int_equal(save_vote_kept(node(b, i)), 0);
+        }
+    }
+    settle(b);
+    for (int i = 0; i < b->n_nodes; i++) {
+        assert_int_equal(save_vote_kept(node(b, i)), step);
+        assert_false(exchange_waits(node(b, i)));
+    }
+}
+
+static const struct {
+    struct cluster_config cfg;
+    uint64_t point; /* if worker 2 is within step 18 */
+} jobs[] = {
+    {{.codec = "allreduce"}, 18},
+    {{.codec = "fedavg", .local_steps = 5}, 20},
+    {{.codec = "ps", .n_servers = 1}, 18},
+    {{.codec = "ps", .n_servers = 3}, 18},
+    {{.codec = "fedavg", .local_steps = 5, .n_servers = 2}, 20},
+    {{.codec = "ps", .n_servers = 2, .is_asgd = true}, 18},
+};
+
+TEST(all_nodes_save_after_the_same_step_whoever_is_asked)
+{
+    for (size_t k = 0; k < N_OF(jobs); k++)
+        for (int asked = 0; asked < WORKERS + jobs[k].cfg.n_servers; asked++) {
+            struct bench b;
+
+            open_bench(&b, jobs[k].cfg);
+            for (int w = 0; w < WORKERS; w++)
+                set_step(&b, w, (uint64_t)(15 + w));
+            ask(&b, asked);
+            ask(&b, asked); /* no effect */
+            settle(&b);
+            assert_point(&b, jobs[k].point);
+            save(&b, jobs[k].point);
+            cluster_close(&b.c);
+        }
+}
+
+TEST(a_worker_begins_no_step_after_the_one_that_it_has_promised)
+{
+    char what[128];
+    struct bench b;
+
+    open_bench(&b, jobs[0].cfg);
+    ask(&b, 2);
+    assert_int_equal(save_vote_hold(node(&b, 2)), CODEC_GO);
+    set_step(&b, 2, 1);
+    assert_int_equal(save_vote_hold(node(&b, 2)), CODEC_WAIT);
+    exchange_waits_for(node(&b, 2), what, sizeof what);
+    assert_string_equal(what, "node 0's message about the step of a checkpoint");
+    set_step(&b, 0, 3);
+    settle(&b);
+    assert_point(&b, 4);
+    assert_int_equal(save_vote_hold(node(&b, 2)), CODEC_GO);
+    cluster_close(&b.c);
+}
+
+TEST(several_checkpoints_may_be_asked_for_one_after_the_other)
+{
+    struct bench b;
+
+    open_bench(&b, jobs[3].cfg);
+    ask(&b, 1);
+    settle(&b);
+    for (int i = 0; i < b.n_nodes; i++)
+        ask(&b, i); /* the vote is under way */
+    assert_point(&b, 1);
+    save(&b, 1);
+    for (int i = 0; i < b.n_nodes; i++)
+        node(&b, i)->save_vote.kept = 0;
+    ask(&b, 0);
+    settle(&b);
+    assert_point(&b, 2);
+    save(&b, 2);
+    cluster_close(&b.c);
+}
+
+TEST(nothing_is_saved_at_the_end_of_the_job)
+{
+    struct bench b;
+
+    open_bench(&b, jobs[0].cfg);
+    set_step(&b, 1, STEPS);
+    ask(&b, 0);
+    settle(&b);
+    assert_point(&b, 0);
+    set_step(&b, 0, 1);
+    assert_int_equal(save_vote_hold(node(&b, 0)), CODEC_GO);
+    cluster_close(&b.c);
+}
+
+/* At each point of a vote. */
+TEST(a_lost_worker_holds_up_nobody)
+{
+    for (int n_rounds = 0; n_rounds <= 6; n_rounds++)
+        for (int lost = 0; lost < WORKERS; lost++) {
+            struct mesh_event ev = {.kind = MESH_LOST, .head.peer = lost, .why = "a test"};
+            struct bench b;
+
+            open_bench(&b, jobs[0].cfg);
+            ask(&b, 1);
+            for (int i = 0; i < n_rounds; i++)
+                receive(&b, i % WORKERS);
+            for (int w = 0; w < WORKERS; w++)
+                if (w != lost)
+                    assert_true(exchange_on_event(node(&b, w), &ev, &b.e) >= 0);
+            settle(&b);
+            for (int w = 0; w < WORKERS; w++) {
+                if (w == lost)
+                    continue;
+                set_step(&b, w, 1);
+                assert_int_equal(save_vote_hold(node(&b, w)), CODEC_GO);
+                if (save_vote_point(node(&b, w)) == 1)
+                    save_vote_saved(node(&b, w), &b.e);
+            }
+            settle(&b);
+            for (int w = 0; w < WORKERS; w++)
+                assert_true(w == lost || !exchange_waits(node(&b, w)));
+            cluster_close(&b.c);
+        }
+}
+
+static void refuse(struct cluster_config cfg, int slot, int from, enum stop_vote_kind kind, uint64_t step,
+                   size_t len)
+{
+    struct mesh_event ev = {.kind = MESH_MESSAGE,
+                            .head = {.kind = FRAME_STOP_VOTE, .peer = from, .index = kind, .round = step}};
+    struct bench b;
+
+    open_bench(&b, cfg);
+    ev.buf = mesh_buf_take(b.c.nodes[slot].mesh);
+    ev.buf->len = len;
+    memset(ev.buf->bytes, 0, len);
+    if (exchange_on_event(node(&b, slot), &ev, &b.e) >= 0) {
+        receive(&b, slot);
+        assert_true(node(&b, slot)->peer_stats.has_left[exchange_slot(node(&b, slot), from)]);
+    }
+    cluster_close(&b.c);
+}
+
+TEST(messages_about_a_checkpoint_that_no_node_sends_are_refused)
+{
+    refuse(jobs[0].cfg, 0, 1, STOP_VOTE_POINT, 0, 0);         /* a worker asks by its step */
+    refuse(jobs[0].cfg, 0, 1, STOP_VOTE_POINT, STEPS + 1, 0); /* the job has no such step */
+    refuse(jobs[0].cfg, 0, 1, STOP_VOTE_POINT, 1, 1);
+    refuse(jobs[0].cfg, 0, 1, STOP_VOTE_SAVED, 0, 0);
+    refuse(jobs[2].cfg, WORKERS, 1, STOP_VOTE_POINT, 0, 0);
+    refuse(jobs[2].cfg, WORKERS, 1, STOP_VOTE_SAVED, 0, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_nodes_save_after_the_same_step_whoever_is_asked),
+        cmocka_unit_test(a_worker_begins_no_step_after_the_one_that_it_has_promised),
+        cmocka_unit_test(several_checkpoints_may_be_asked_for_one_after_the_other),
+        cmocka_unit_test(nothing_is_saved_at_the_end_of_the_job),
+        cmocka_unit_test(a_lost_worker_holds_up_nobody),
+        cmocka_unit_test(messages_about_a_checkpoint_that_no_node_sends_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
