@@ -115,6 +115,7 @@ END
     start_program 0 2 python3 program.py
     start_program 1 2 python3 program.py
     within 60 grep -q 'running: started' log.1
+    within 60 eval '[ "$(stat -Lc %s stopped/node-0/run/train.csv)" -gt 500 ]'
     kill -TERM "$(<pid.0)" "$(<pid.1)"
     code=0
     end_programs 2 || code=$?
