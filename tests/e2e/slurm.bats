@@ -172,4 +172,11 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | unique | join(" ")' "$1/r
 @test "docs/clusters.md: with Slurm" {
     needs_slurm
     follow srun "$CLUSTER" in "$BATS_FILE_TMPDIR/cluster"
+    rm -rf job
+    block slurm | sed 's/ --epochs 20 / --epochs 1 /' >commands.sh
+    on_login bash -e commands.sh
+    [ "$(jq -r '[.state, (.nodes | length)] | join(" ")' job/results/run.json)" = "succeeded 4" ]
+    block batch | sed 's/ --epochs 20 / --epochs 1 /' >batch.sh
+    on_login sbatch --wait batch.sh
+    [ "$(jq -r .state psgd-*/results/run.json)" = succeeded ]
 }
