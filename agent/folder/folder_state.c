@@ -52,8 +52,6 @@ static json_t *state_json(const struct node_process *f)
     return o;
 }
 
-/* Before this attempt is reserved, the node's last attempt is still the one that job_submit reads; if it has
- * succeeded, so has the job, unless another node says otherwise. */
 void folder_state_wait(struct node_process *f, const char *message)
 {
     const struct task *last = task_find(&f->jobs, f->spec.id);
@@ -83,7 +81,6 @@ void folder_state_write(struct node_process *f)
         write_document(f, f->task->dir, state_json(f));
 }
 
-/* run/ shows the records of the latest attempt to a person. */
 void folder_state_link(const struct node_process *f)
 {
     char link[PATH_MAX], fresh[PATH_MAX], to[PATH_MAX];

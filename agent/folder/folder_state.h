@@ -4,18 +4,19 @@
 
 #include "agent/folder/node_process.h"
 
-/* Before this attempt is reserved, the node's last attempt is still the one that job_submit reads; no effect
- * if it has succeeded, as then has the job, unless another node says otherwise. */
+/* Writes that the node waits, with a message. Its new attempt has no state yet: the rest of the document is
+ * of the last attempt. No effect if that has succeeded, as then the job has, unless another node's has
+ * not. */
 void folder_state_wait(struct node_process *f, const char *message);
-/* Writes the state of the node's last attempt again, as there will be no further one now; of a node without
- * one the message. */
+/* There will be no new attempt now: writes the state of the last one again; without a last one, the
+ * message. */
 void folder_state_restore(struct node_process *f, const char *message);
-/* Writes the state if it has changed, at most once a second unless it is another one, and at least every
- * JOB_FOLDER_BEAT_S, so that the process counts as alive. */
+/* Writes the job's state: a new one at once, other changes of the document at most once a second, and without
+ * changes every JOB_FOLDER_BEAT_S, by which readers see that the process is alive. */
 void folder_state_write(struct node_process *f);
 /* Writes the state of an earlier attempt, which has ended, into its folder. */
 void folder_state_write_ended(struct node_process *f, const struct task *t);
-/* Links run/, for a person, to the files of the latest attempt. */
+/* Links node-K/run to the files of the latest attempt, where a user looks for them. */
 void folder_state_link(const struct node_process *f);
 
 #endif

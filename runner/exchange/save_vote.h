@@ -10,9 +10,10 @@
  *     worker  has saved, waits           --- STOP_VOTE_SAVED, t -->  greatest s
  *     all     go on                      <-- STOP_VOTE_SAVED, t ---  when all workers have saved
  *
- * s is the step after the one that is under way. A worker sends it when it receives the request, and not at
- * the end of a step: so no worker waits here for a step of another one. t is the end of the round of s,
- * since only there no node is a checkpoint ahead of another one, of which each keeps two (checkpoint.h).
+ * s: a worker that receives the request in step n sends n + 1 at once, and not at the end of its step, so
+ * that no worker waits here for a step of another one. t: the last step of the round that has the greatest s.
+ * In the midst of a round a node could be a checkpoint ahead of another one, and each keeps only two
+ * (checkpoint.h).
  *
  * A server saves when it has closed the rounds before t, or at the barrier of t. Each worker forwards t, and
  * that it has saved, to all servers but the first, before any message of a later step.

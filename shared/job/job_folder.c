@@ -52,7 +52,7 @@ int job_folder_read(json_t **out, const char *path, struct err *e)
     }
     if (why) {
         err_set(e, ERR_IO, "the job folder %s: %s", path, strerror(why));
-        return why == EACCES ? err_hint(e, "Only the user who has packed a job can run and collect it.")
+        return why == EACCES ? err_hint(e, "Only the user that packed a job can run it and collect its results.")
                              : e->code;
     }
     if (file_join(document, sizeof document, path, JOB_FOLDER_DOCUMENT, e) < 0 ||

@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the order in which they count. A process of mpirun or torchrun inside a job of Slurm inherits Slurm's
- * variables of the script that started mpirun, which are the same in all of them: so Slurm's count only if
- * no other launcher's are set. Of `srun --mpi=pmix torchrun`, or mpirun, each process of torchrun has the
- * variables of the one that has started torchrun on its machine: torchrun's count first where it is itself
- * there, and not only its RANK, which other launchers set as well. Kubernetes sets its index in each
- * container, in which a launcher may run. */
+/* Launchers in the order in which their variables count:
+ *   torchrun    first, where TORCHELASTIC_RUN_ID shows that it started this process: if srun or mpirun has
+ *               started torchrun, all its processes on a machine inherit the same variables of those
+ *   Slurm       after the others: all processes of an mpirun in a batch script have the script's variables
+ *   Kubernetes  last: it sets its index in each container, and a launcher may run in there */
 static const struct launcher {
     const char *name, *rank, *size; /* size NULL: it says none */
     const char *mark;               /* a further variable that it sets; NULL: none is needed */
@@ -59,10 +58,11 @@ static int not_clear(struct err *e)
         if (!launchers[i].mark)
             snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", list[0] ? ", " : "",
                      launchers[i].rank);
-    err_set(e, ERR_CONFIG,
-            "which process of the job this is, is not clear: there is no --rank, and none of the variables "
-            "that launchers set: %s",
-            list);
+    err_set(
+        e, ERR_CONFIG,
+        "nothing says which process of the job this is: --rank is not given, and no launcher has set one of "
+        "the variables %s",
+        list);
     return err_hint(e, "Start it with mpirun, srun or torchrun, or each process with --rank K, from 0.");
 }
 
@@ -116,7 +116,7 @@ int launch_rank_find(struct launch_rank *out, int n_nodes, int rank, int size,
         } else if (found.rank != r.rank || (found.size >= 0 && r.size >= 0 && found.size != r.size)) {
             char one[96], other[96];
 
-            err_set(e, ERR_CONFIG, "which process of the job this is, is not clear: %s, and %s",
+            err_set(e, ERR_CONFIG, "launchers disagree on which process of the job this is: %s, and %s",
                     describe(one, sizeof one, &found), describe(other, sizeof other, &r));
             return err_hint(e,
                             "Unset the variables of the launcher that has not started it, or give --rank.");
@@ -146,8 +146,8 @@ int launch_rank_check(const struct launch_rank *r, int n_nodes, struct err *e)
                 n_nodes, n_nodes == 1 ? "" : "s", r->origin, r->size == 1 ? "is" : "are", r->size,
                 r->size == 1 ? "" : "es");
     else if (r->rank >= n_nodes)
-        err_set(e, ERR_CONFIG, "the job has %d node%s, a process for each, from 0, and by %s this is %d",
-                n_nodes, n_nodes == 1 ? "" : "s", r->origin, r->rank);
+        err_set(e, ERR_CONFIG, "by %s this is process %d, and the job has %d process%s, numbered from 0",
+                r->origin, r->rank, n_nodes, n_nodes == 1 ? "" : "es");
     else
         return 0;
     return err_hint(e, "Start %d process%s, servers included, as with mpirun -n %d or srun -n %d.", n_nodes,

@@ -471,10 +471,20 @@ static int use_memory(struct psgd *p, size_t n_bytes, int flags, int fd)
     return 0;
 }
 
+/* By these options a program in Python starts psgd; one in C would train alone in each of its processes. */
+static const char OPTIONS_ENV[] = "PSGD_OPTIONS";
+
 static int open_alone(struct psgd *p)
 {
     size_t bytes = (vector_bytes(p) + TRAINER_PAGE - 1) / TRAINER_PAGE * TRAINER_PAGE;
+    const char *options = getenv(OPTIONS_ENV);
 
+    if (options && options[0])
+        return fail_with(
+            p,
+            "%s is set, and a program in C does not start psgd by itself: job_submit pack --trainer "
+            "PROGRAM %.60s -o DIR, then mpirun -n N job_runner --job DIR",
+            OPTIONS_ENV, options);
     if (use_memory(p, 2 * bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1) < 0)
         return -1;
     p->grads = p->params + bytes / sizeof *p->params;

@@ -29,6 +29,8 @@
  *
  * job_submit --trainer ./program starts one such program on each worker. Started by hand it is alone: a job
  * of one worker that exchanges nothing, has no end, and needs neither an agent nor a runner (psgd_is_alone).
+ * Under mpirun and the like `job_submit pack --trainer ./program -o DIR` and `job_runner --job DIR` start it;
+ * psgd_open fails where PSGD_OPTIONS asks it to start psgd.
  *
  * All vectors belong to psgd and are valid until psgd_close. The program may use them from psgd_open to the
  * first psgd_shard or psgd_next, and from each psgd_next to the last call that answers it (PSGD_GO and the

@@ -97,7 +97,8 @@ int trainer_link_accept(struct trainer_link *l, const struct trainer_accepted *a
 /* *n_batches: of the program's data in an epoch; 0: not known. */
 int trainer_link_await_ready(struct trainer_link *l, uint64_t *n_batches, double deadline, struct err *e);
 
-/* The program, which has described itself, is to announce itself again, to whoever reads the socket next. */
+/* After a description: has the program send OPEN and its tensors once more, for another process, which takes
+ * over the socket. */
 int trainer_link_again(struct trainer_link *l, struct err *e);
 
 /* Sends `turn`, whose kind, step and flags are set, with the descriptor `fd` (-1: none), which is not taken.

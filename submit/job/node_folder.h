@@ -15,7 +15,7 @@
 struct node_folder {
     const char *job_folder; /* NULL: the node is on an agent */
     int node;
-    int only_attempt; /* the one that is read; 0: the latest */
+    int only_attempt; /* read the files of this attempt; 0: of the latest */
     int attempt;      /* that was read last; 0: none */
     struct node_resume {
         bool is_set;

@@ -150,7 +150,7 @@ static json_t *container_json(const struct options *o, const char *name, const c
     return out;
 }
 
-/* The folder can be read by the user who has packed it only. */
+/* Only the user that packed the job can read the folder. */
 static json_t *pod_json(const struct options *o, const char *name, const char *folder)
 {
     return json_pack(

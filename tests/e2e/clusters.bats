@@ -264,7 +264,7 @@ begun() {
 
     run limited "$BUILD/job_runner" --job job
     [ "$status" -eq 6 ]
-    [[ "$output" == *"there is no --rank, and none of the variables that launchers set: OMPI_COMM_WORLD_RANK,"* ]]
+    [[ "$output" == *"--rank is not given, and no launcher has set one of the variables OMPI_COMM_WORLD_RANK,"* ]]
     RANK=0 PMI_RANK=1 run limited "$BUILD/job_runner" --job job
     [ "$status" -eq 6 ]
     [[ "$output" == *"PMI_RANK is 1, and RANK is 0"* ]]

@@ -133,7 +133,7 @@ END
     [[ "$output" != *Traceback* ]]
     PSGD_OPTIONS="--codec fedavg" run limited python3 program.py 3>&-
     [ "$status" -eq 6 ]
-    [[ "$output" == *"there is no --rank, and none of the variables that launchers set"* ]]
+    [[ "$output" == *"--rank is not given, and no launcher has set one of the variables"* ]]
     cat >alone.py <<'END'
 import psgd.trainer
 w = psgd.trainer.open({"W": (4,)}, batches=1)

@@ -105,7 +105,7 @@ TEST(no_rank_is_refused_with_what_was_looked_for)
     struct err e;
 
     refuse(none, -1, -1, &e);
-    assert_error_has("there is no --rank, and none of the variables that launchers set: "
+    assert_error_has("--rank is not given, and no launcher has set one of the variables "
                      "OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK, RANK, SLURM_PROCID, JOB_COMPLETION_INDEX");
     assert_non_null(strstr(e.hint, "mpirun, srun or torchrun"));
 }
@@ -166,7 +166,7 @@ TEST(a_job_has_a_process_for_each_node)
     assert_error_has("the job has 3 nodes, a process for each, and by RANK there are 2 processes");
     r.size = -1;
     assert_int_equal(launch_rank_check(&r, 1, &e), ERR_CONFIG);
-    assert_error_has("this is 1");
+    assert_error_has("by RANK this is process 1, and the job has 1 process, numbered from 0");
 }
 
 TEST(a_launch_has_the_launchers_name_and_a_job_of_slurm_one_that_no_daemon_of_mpirun_changes)

@@ -1159,6 +1159,20 @@ TEST(an_environment_that_names_no_socket_is_refused)
     close(pipes[1]);
 }
 
+TEST(a_program_that_is_to_start_psgd_is_refused)
+{
+    unsetenv(TRAINER_ENV);
+    setenv("PSGD_OPTIONS", "--codec fedavg", 1);
+    hang_up();
+    fake.n_fds++; /* the program's end, which it does not look for */
+    assert_int_equal(open_program(), -1);
+    assert_string_equal(psgd_error(),
+                        "PSGD_OPTIONS is set, and a program in C does not start psgd by itself: "
+                        "job_submit pack --trainer PROGRAM --codec fedavg -o DIR, then mpirun -n N "
+                        "job_runner --job DIR");
+    unsetenv("PSGD_OPTIONS");
+}
+
 TEST(invalid_tensors_are_refused_alone_and_in_a_job)
 {
     static char long_name[PSGD_NAME + 1];
@@ -1265,6 +1279,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_A_SOCKET(a_program_without_a_job_is_alone),
+        ON_A_SOCKET(a_program_that_is_to_start_psgd_is_refused),
         ON_A_SOCKET(the_tensors_are_announced_and_the_plan_is_the_jobs),
         ON_A_SOCKET(three_steps_update_by_the_gradient_that_psgd_gives),
         ON_A_SOCKET(a_rule_for_parameters_needs_no_answer_within_a_step),
