@@ -100,8 +100,17 @@ int node_heed_signals(struct node *n, struct err *e)
 
 int node_explain_stop(const struct node *n, struct err *e)
 {
-    if (e->code == ERR_LOST && n->has_asked_to_end && save_vote_has_saved(n->exchange))
+    uint64_t kept;
+
+    if (e->code != ERR_LOST || !flag_is_up(&node_interrupted) || !node_saves_at_end(n))
+        return e->code;
+    /* Another node got its signal first, and has ended with that vote. */
+    kept = save_vote_kept(n->exchange);
+    if (n->has_asked_to_end && save_vote_has_saved(n->exchange))
         err_set(e, ERR_CANCELLED, "asked to stop; this node has a checkpoint after step %llu",
                 (unsigned long long)n->worker.saved_step);
+    else if (kept > 0)
+        err_set(e, ERR_CANCELLED, "asked to stop; all nodes have a checkpoint after step %llu",
+                (unsigned long long)kept);
     return e->code;
 }
