@@ -12,8 +12,6 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 
-enum { STATE_MAX = 1 << 20 };
-
 static const double WRITE_S = 1; /* from one writing of the state to the next, unless it is another one */
 
 static void write_document(struct node_process *f, const char *folder, json_t *take_state)
@@ -108,7 +106,7 @@ void folder_state_restore(struct node_process *f, const char *message)
         return;
     }
     if (file_join(path, sizeof path, last->dir, JOB_FOLDER_NODE, &ignored) == 0 &&
-        json_read(&o, path, STATE_MAX, &ignored) == 0)
+        json_read(&o, path, JOB_FOLDER_NODE_MAX, &ignored) == 0)
         write_document(f, f->agent.dir, o);
 }
 

@@ -4,8 +4,6 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 
-enum { STATE_BYTES_MAX = 1 << 20 };
-
 static int name_node(char folder[PATH_MAX], const struct node_process *f, int r, struct err *e)
 {
     char name[JOB_FOLDER_NODE_NAME];
@@ -35,7 +33,7 @@ static bool is_silent(struct meeting_member *k, const char *folder)
     json_t *o;
 
     if (file_join(path, sizeof path, folder, JOB_FOLDER_NODE, &ignored) < 0 ||
-        json_read(&o, path, STATE_BYTES_MAX, &ignored) < 0)
+        json_read(&o, path, JOB_FOLDER_NODE_MAX, &ignored) < 0)
         return false;
     written = json_number_at(o, "written_s", 0);
     json_decref(o);

@@ -31,6 +31,7 @@
 
 enum {
     JOB_FOLDER_DOCUMENT_MAX = 64 << 20,
+    JOB_FOLDER_NODE_MAX = 1 << 20, /* bytes of a node.json */
     JOB_FOLDER_NODE_NAME = 24,
     JOB_FOLDER_ATTEMPTS_MAX = 1000000, /* as of a reservation (agent/jobs/event.h) */
     /* A process that has not written its state for so long, while it should every BEAT_S, counts as gone. */

@@ -21,7 +21,6 @@
 #include "submit/files/untrusted_folder.h"
 
 enum {
-    STATE_MAX = 1 << 20,
     PART_BYTES = 4 << 20, /* as an agent sends for one `after` */
     COPIED_AT_ONCE = 1 << 20
 };
@@ -108,7 +107,7 @@ static int read_document(json_t **out, const struct node_folder *f, const char *
     }
     if (open_node(&dir, f, e) < 0)
         return e->code;
-    rc = untrusted_json(out, dir, name, STATE_MAX, e);
+    rc = untrusted_json(out, dir, name, JOB_FOLDER_NODE_MAX, e);
     close(dir);
     return rc;
 }
