@@ -52,8 +52,9 @@ int job_folder_read(json_t **out, const char *path, struct err *e)
     }
     if (why) {
         err_set(e, ERR_IO, "the job folder %s: %s", path, strerror(why));
-        return why == EACCES ? err_hint(e, "Only the user that packed a job can run it and collect its results.")
-                             : e->code;
+        return why == EACCES
+                   ? err_hint(e, "Only the user that packed a job can run it and collect its results.")
+                   : e->code;
     }
     if (file_join(document, sizeof document, path, JOB_FOLDER_DOCUMENT, e) < 0 ||
         json_read(out, document, JOB_FOLDER_DOCUMENT_MAX, e) < 0)
@@ -87,7 +88,8 @@ enum job_folder_lock job_folder_lock(const char *path)
     fd = open(lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return found;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+    /* A shared lock: two processes that look at the same time must not take each other for the holder. */
+    if (flock(fd, LOCK_SH | LOCK_NB) == 0)
         found = JOB_FOLDER_FREE;
     else if (errno == EWOULDBLOCK)
         found = JOB_FOLDER_HELD;

@@ -1,0 +1,48 @@
+#include "shared/job/job_folder.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "shared/base/file.h"
+#include "tests/unit/unit.h"
+
+static int open_lock(const char *node)
+{
+    char path[256];
+    struct err e;
+    int fd;
+
+    assert_ok(file_join(path, sizeof path, node, "lock", &e));
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+TEST(a_node_without_a_lock_has_no_process_and_a_lock_is_held_until_its_process_ends)
+{
+    const char *dir = unit_folder();
+    int fd;
+
+    assert_int_equal(job_folder_lock(dir), JOB_FOLDER_NO_LOCK);
+    fd = open_lock(dir);
+    assert_int_equal(job_folder_lock(dir), JOB_FOLDER_FREE);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    assert_int_equal(job_folder_lock(dir), JOB_FOLDER_HELD);
+    close(fd);
+    assert_int_equal(job_folder_lock(dir), JOB_FOLDER_FREE);
+    unit_remove(dir);
+}
+
+/* Process 0 and `job_submit wait` may look at the same moment. */
+TEST(an_observer_of_a_lock_is_not_taken_for_its_holder)
+{
+    const char *dir = unit_folder();
+    int observer = open_lock(dir);
+
+    assert_int_equal(flock(observer, LOCK_SH | LOCK_NB), 0); /* as job_folder_lock() does */
+    assert_int_equal(job_folder_lock(dir), JOB_FOLDER_FREE);
+    close(observer);
+    unit_remove(dir);
+}
