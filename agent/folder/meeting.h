@@ -62,7 +62,8 @@ bool meeting_is_stopped(struct meeting *m, char reason[200], bool *has_failed);
 /* The leader: whether `job_submit checkpoint` has asked for a checkpoint since the last call. */
 bool meeting_takes_checkpoint(struct meeting *m);
 
-/* "node(1), node(2)": whom the present step waits for. */
+/* Whom the present step waits for: "process 1 (node 1), process 2 (node -2)", or "the address of NAME,
+ * process 1 (node 1)" where a name has no address yet. */
 void meeting_missing(const struct meeting *m, char *out, size_t size);
 /* The random bytes of the keys of this launch, from the job's secret. */
 void meeting_key(uint8_t out[SHA256_BYTES], const struct meeting *m, const uint8_t secret[SHA256_BYTES]);
