@@ -280,9 +280,10 @@ static int resume_from(struct submission *s, const json_t *earlier, const char *
                  strtol(p.epoch, NULL, 10) + 1, p.job);
     if (is_other) {
         note_regrouped(s, &then, earlier);
-        console_info("It had %d worker%s and this one has %d, so it begins after its step %s.",
-                     regroup_workers_then(earlier), regroup_workers_then(earlier) == 1 ? "" : "s",
-                     s->settings.node_count, p.step);
+        console_info(
+            "The earlier job had %d worker%s and this one has %d: this job goes on after its own step %s.",
+            regroup_workers_then(earlier), regroup_workers_then(earlier) == 1 ? "" : "s",
+            s->settings.node_count, p.step);
     }
     return 0;
 }
