@@ -12,8 +12,8 @@ enum log_level { LOG_LEVEL_INFO, LOG_LEVEL_WARN, LOG_LEVEL_ERROR };
 void log_line(enum log_level level, const char *program, const char *job, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Lines of this process have this name from now on, whatever `program` is: it runs one node of a job folder.
- * */
+/* From now on every line of this process has this name in place of `program`: the process runs one node of a
+ * job folder. */
 void log_rename(const char *name);
 
 #endif

@@ -27,7 +27,6 @@ static int rank_of_end(const struct meeting_member *k)
     return reason_rank(k->end, k->reason, k->message);
 }
 
-/* The process whose node's end is the likeliest cause of the job's; -1: none has failed. */
 int folder_lead_cause(struct node_process *f)
 {
     int cause = -1, n_failed = 0;
@@ -111,8 +110,6 @@ int folder_lead_running(const struct node_process *f)
     return n;
 }
 
-/* Process 0 stays until the others have ended, so that its exit status is that of the job; if the launcher
- * ends it, only as long as it takes to see which other process was killed. */
 void folder_lead_await(struct node_process *f)
 {
     double until = 0;

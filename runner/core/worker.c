@@ -71,7 +71,7 @@ static int at_saved(struct worker *w, struct worker_request *request, struct err
 
 static bool keeps_step(const struct worker *w, uint64_t step)
 {
-    return settings_keeps(w->cfg.set, step) || (step > 0 && step == save_vote_point(w->cfg.exchange));
+    return settings_saves_after(w->cfg.set, step) || (step > 0 && step == save_vote_point(w->cfg.exchange));
 }
 
 /* Is a checkpoint due after the step that was done last? */

@@ -25,9 +25,9 @@ int launch_rank_check(const struct launch_rank *r, int n_nodes, struct err *e);
 /* Checks that a launcher of MPI has started this process, with the same number. ERR_CONFIG. */
 int launch_rank_check_mpi(const struct launch_rank *r, const char *(*get)(const char *name), struct err *e);
 
-/* A name that all processes of one launch have in common, and a launch again of the same job of a queue: of
- * Slurm "JOB", or "JOB.STEP" of its second srun or a later one; of Open MPI and torchrun what these call it.
- * "": there is none. */
+/* A name that is the same in all processes of a launch, and again when the queue starts the same job once
+ * more: of Slurm "JOB", or "JOB.STEP" of its second srun or a later one; of Open MPI and torchrun what these
+ * call it. "": there is none. */
 void launch_name(char *out, size_t size, const char *(*get)(const char *name));
 /* A name of this launch, which no other launch has: of srun "JOB.STEP.RESTARTS", of the
  * others with torchrun's count of restarts. "": there is none. */

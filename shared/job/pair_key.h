@@ -7,8 +7,9 @@
 
 #include "shared/base/crypto.h"
 
-/* `data_key`: random, drawn for this attempt of the job, and known to who starts its nodes only. `first` is
- * the node that comes earlier in the order 0, 1, ..., -2, -3, ... */
+/* `data_key`: random, drawn for this attempt of the job, and known only to the program that starts the nodes:
+ * job_submit, or job_runner --job. `first` is the node that comes earlier in the order
+ * 0, 1, ..., -2, -3, ... */
 void pair_key(uint8_t out[SHA256_BYTES], const uint8_t data_key[SHA256_BYTES], const char *job, int attempt,
               int first, int second);
 

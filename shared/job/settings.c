@@ -138,7 +138,7 @@ uint64_t settings_checkpoint_steps(const struct settings *s)
                                    : (uint64_t)s->checkpoint_every * (uint64_t)s->steps_per_epoch;
 }
 
-bool settings_keeps(const struct settings *s, uint64_t step)
+bool settings_saves_after(const struct settings *s, uint64_t step)
 {
     uint64_t apart = settings_checkpoint_steps(s);
 

@@ -128,7 +128,7 @@ bool settings_has_checkpoints(const struct settings *s);
 /* The steps of a worker from one checkpoint to the next; 0: the job writes none. */
 uint64_t settings_checkpoint_steps(const struct settings *s);
 /* Is a checkpoint written after this step (from 1)? */
-bool settings_keeps(const struct settings *s, uint64_t step);
+bool settings_saves_after(const struct settings *s, uint64_t step);
 /* The blocks of a job: in its ratio, or by its assignment. ERR_CONFIG, with the field. */
 int settings_blocks(struct blocks *b, const struct settings *s, struct err *e);
 /* Checks that a job with these settings can resume one with the settings `then`. ERR_CONFIG: the message has

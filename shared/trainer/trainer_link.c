@@ -372,8 +372,6 @@ static int take_shard(struct trainer_link *l, const struct trainer_record *r, in
     return rc;
 }
 
-/* A record of one of the kinds in the set `wanted`, which carry no descriptor. Shards, metrics and the end of
- * all data, where `serves`, are taken on the way. */
 /* One in percent, say, would be compared with --target-accuracy. */
 static int check_accuracy(const struct trainer_link *l, struct trainer_record *r, struct err *e)
 {
@@ -387,6 +385,8 @@ static int check_accuracy(const struct trainer_link *l, struct trainer_record *r
     return 0;
 }
 
+/* A record of one of the kinds in the set `wanted`, which carry no descriptor. Shards, metrics and the end of
+ * all data, where `serves`, are taken on the way. */
 static int take_answer(struct trainer_link *l, struct trainer_record *r, uint64_t wanted, bool serves,
                        double deadline, struct err *e)
 {

@@ -220,7 +220,7 @@ static bool has_own_corrections(const struct submission *s, const struct codec_f
 
 /* Of psgd's own rules only easgd keeps what follows from the number of workers, and it has weights of its
  * own. */
-static bool may_keep_number(const struct submission *s, const struct codec_facts *f)
+static bool open_may_depend_on_n_workers(const struct submission *s, const struct codec_facts *f)
 {
     return f->has_open && f->state_size > 0 && !s->codec.is_tried;
 }
@@ -234,7 +234,7 @@ static const struct {
     {has_own_messages, "the codec sends messages of its own, so each node may keep a state of its own"},
     {has_own_weights, "the codec gives each worker weights of its own"},
     {has_own_corrections, "the codec corrects the gradients of each worker by a state of its own"},
-    {may_keep_number, "the codec's open() may prepare its state for the number of workers"},
+    {open_may_depend_on_n_workers, "the codec's open() may prepare its state for the number of workers"},
 };
 
 const char *rule_settings_own_state(const struct submission *s, const struct codec_facts *f)

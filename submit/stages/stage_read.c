@@ -367,8 +367,8 @@ static int read_worker_codec(struct submission *s, struct codec_facts *f, json_t
     return rc;
 }
 
-/* A default of an option that the program of a job replaces would describe nothing. A function of a
- * simulation may use some of them. */
+/* Leaves out options that the training program replaces (model, data, optimizer): their defaults would
+ * describe nothing of this job. A function of a simulation may use some of them. */
 json_t *stage_read_options(const struct submission *s)
 {
     json_t *all = options_json(s->opt);
