@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 OPEN, TENSOR, VALUES, SHARD, READY, GRADIENT, UPDATED, EVALUATED, METRIC, SAVED, RESTORED, FINISHED, FAILED, STORED = range(1, 15)
 ACCEPTED, REFUSED, SHARDED, GO, UPDATE, EVALUATE, SAVE, RESTORE, STOP, STORE = range(64, 74)
@@ -23,8 +23,9 @@ IS_FUNCTION, GIVES_GRADIENTS, SIMULATES, READS, FROZEN, GOES_ON = (1 << k for k 
 HEAD, TEXT, PLAN = struct.Struct("=IIQQQdddIi"), struct.Struct("=8Q128s"), struct.Struct("=ii9Q")
 WAIT = 60  # for each record
 
-# A program is a process of its own; where this is True, one that is forked from this one, which has imported torch: that takes seconds.
-# This process must not have computed anything by torch, whose threads a fork does not get.
+# A program is a process of its own; where this is True, one that is forked from this one, and has its imports: a new python3 takes a
+# tenth of a second, and to import torch takes seconds. This process must not have computed anything by torch, whose threads a fork does
+# not get.
 forks = False
 
 
@@ -48,8 +49,10 @@ class Forked:
             os.environ.update(env)
             sys.stdout, sys.stderr = (open(fd, "w", buffering=1, closefd=False) for fd in (1, 2))
             sys.argv = ["-c", *arguments]
-            warnings.simplefilter("ignore", DeprecationWarning)  # unittest has them shown
-            exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
+            for category in DeprecationWarning, ResourceWarning:  # unittest has them shown
+                warnings.simplefilter("ignore", category)
+            main = sys.modules["__main__"] = ModuleType("__main__")
+            exec(compile(program, "<string>", "exec"), main.__dict__)
             status = 0
         except SystemExit as e:
             status = e.code or 0

@@ -10,6 +10,7 @@ import unittest
 
 import psgd
 
+import scripted_psgd
 from scripted_psgd import (
     ACCEPTED,
     DESCRIBES,
@@ -39,6 +40,8 @@ from scripted_psgd import (
     alone,
 )
 
+scripted_psgd.forks = True
+
 # w (2) and b, a number; the gradient of each is its value plus 1, and the rate 0.5.
 DESCENT = """
 import psgd.trainer
@@ -66,8 +69,8 @@ UPDATES = """
 import psgd.trainer
 w = psgd.trainer.open({"w": (2,)})
 while w.next():
+    w.gradient(loss=%s, samples=4, lr=%s)
     for name, i in ("w", 0), ("w", 1):
-        w.gradient(loss=%s, samples=4, lr=%s) if i == 0 else None
         %s
     w.stepped()
 """

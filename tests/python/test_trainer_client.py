@@ -4,6 +4,7 @@ import os
 import struct
 import unittest
 
+import scripted_psgd
 from scripted_psgd import (
     EVALUATE,
     EVALUATED,
@@ -22,6 +23,8 @@ from scripted_psgd import (
     Psgd,
     alone,
 )
+
+scripted_psgd.forks = True
 
 # Each call doubles w, and adds the number of the client's calls.
 TRAIN = """
