@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # What the start of an agent and a node of a job cost, in counts that do not depend on the machine's speed: processes, system
-# calls, syncs. Each limit is a third above the count of this version. `make bench-scale` measures time and memory.
+# calls, syncs. Each limit is a third above the count of this version. `make bench-scale` measures seconds and processor time.
 load lib
 
 setup_file() { strace -f -qq -o /dev/null true 2>/dev/null || skip "strace is not installed, or cannot follow a process here"; }
