@@ -46,3 +46,13 @@ TEST(an_observer_of_a_lock_is_not_taken_for_its_holder)
     close(observer);
     unit_remove(dir);
 }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_without_a_lock_has_no_process_and_a_lock_is_held_until_its_process_ends),
+        cmocka_unit_test(an_observer_of_a_lock_is_not_taken_for_its_holder),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
