@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "runner/exchange/exchange_private.h"
+#include "shared/records/weights.h"
 
-enum { CURSOR = 11, KNOWN = sizeof(struct stop_vote_result) / sizeof(int64_t) };
+enum { KNOWN = sizeof(struct stop_vote_result) / sizeof(int64_t) };
 
 static size_t state_size(struct channel *ch)
 {
@@ -99,7 +100,7 @@ static void add_tensor(struct exchange_state *s, int channel, const char *name, 
 /* Bytes of `own` for one channel: its cursor, and a copy of its state, rounded up to 64-bit words. */
 static size_t own_bytes(struct channel *ch)
 {
-    return (CURSOR + state_size(ch) / sizeof(int64_t) + 1) * sizeof(int64_t);
+    return (CURSOR_WORDS + state_size(ch) / sizeof(int64_t) + 1) * sizeof(int64_t);
 }
 
 static void save_each(struct exchange_state *s, int i, const struct copies *c, const char *name, float **v)
@@ -116,20 +117,20 @@ static void save_each(struct exchange_state *s, int i, const struct copies *c, c
 static void save_channel(struct exchange_state *s, int i, struct channel *ch, uint64_t step, int64_t *own)
 {
     int64_t *cursor = own;
-    char *state = (char *)(own + CURSOR);
+    char *state = (char *)(own + CURSOR_WORDS);
     const float *const nothing = NULL;
     const struct copies *c = &ch->compressing.copies;
     char name[32];
 
-    cursor[0] = ch->run.node < 0 ? (int64_t)ch->run.step : (int64_t)step;
-    cursor[1] = (int64_t)ch->run.round;
-    cursor[2] = (int64_t)ch->codec.samples;
-    memcpy(cursor + 3, ch->rng.s, sizeof ch->rng.s);
-    memcpy(cursor + 7, &ch->run.lr_factor, sizeof ch->run.lr_factor);
-    cursor[8] = (int64_t)ch->codec.n_local;
-    memcpy(cursor + 9, &ch->codec.lr_sum, sizeof ch->codec.lr_sum);
-    cursor[10] = (int64_t)ch->combining.version;
-    add_tensor(s, i, "cursor", TENSOR_I64, CURSOR, cursor);
+    cursor[CURSOR_STEP] = ch->run.node < 0 ? (int64_t)ch->run.step : (int64_t)step;
+    cursor[CURSOR_ROUND] = (int64_t)ch->run.round;
+    cursor[CURSOR_SAMPLES] = (int64_t)ch->codec.samples;
+    memcpy(cursor + CURSOR_GENERATOR, ch->rng.s, sizeof ch->rng.s);
+    memcpy(cursor + CURSOR_LR_FACTOR, &ch->run.lr_factor, sizeof ch->run.lr_factor);
+    cursor[CURSOR_N_LOCAL] = (int64_t)ch->codec.n_local;
+    memcpy(cursor + CURSOR_LR_SUM, &ch->codec.lr_sum, sizeof ch->codec.lr_sum);
+    cursor[CURSOR_SERVER_ROUND] = (int64_t)ch->combining.version;
+    add_tensor(s, i, "cursor", TENSOR_I64, CURSOR_WORDS, cursor);
     memcpy(state, ch->codec.state, state_size(ch));
     for (size_t k = 0; k < ch->n_zeros; k++)
         memcpy(state + ch->zeros[k].at, &nothing, sizeof nothing);
@@ -349,13 +350,13 @@ static int check_cursor(struct channel *ch, int i, const int64_t *cursor, uint64
 {
     uint64_t own_step = ch->run.node < 0 ? 0 : step;
     uint64_t round = exchange_rounds_after(ch->x, step);
-    bool has_round = barrier_is_used(ch->x) || (uint64_t)cursor[1] == round;
+    bool has_round = barrier_is_used(ch->x) || (uint64_t)cursor[CURSOR_ROUND] == round;
 
-    if ((uint64_t)cursor[0] != own_step || !has_round)
+    if ((uint64_t)cursor[CURSOR_STEP] != own_step || !has_round)
         return err_set(e, ERR_CONFIG,
                        "codec/%d/cursor is at step %" PRId64 " and round %" PRId64
                        ", the job at step %" PRIu64 " and round %" PRIu64,
-                       i, cursor[0], cursor[1], own_step, round);
+                       i, cursor[CURSOR_STEP], cursor[CURSOR_ROUND], own_step, round);
     return 0;
 }
 
@@ -370,25 +371,26 @@ static int restore_channel(struct channel *ch, int i, const struct tensor_file *
     if (find_tensor(&data, &n, f, i, "cursor", TENSOR_I64, e) < 0)
         return e->code;
     cursor = data;
-    if (n != CURSOR || cursor[0] < 0 || cursor[1] < 0 || cursor[2] < 0 || cursor[8] < 0 || cursor[10] < 0 ||
-        cursor[10] > UINT32_MAX)
+    if (n != CURSOR_WORDS || cursor[CURSOR_STEP] < 0 || cursor[CURSOR_ROUND] < 0 ||
+        cursor[CURSOR_SAMPLES] < 0 || cursor[CURSOR_N_LOCAL] < 0 || cursor[CURSOR_SERVER_ROUND] < 0 ||
+        cursor[CURSOR_SERVER_ROUND] > UINT32_MAX)
         return err_set(e, ERR_CONFIG, "codec/%d/cursor is not a valid position in a job", i);
-    memcpy(&lr_factor, cursor + 7, sizeof lr_factor);
-    memcpy(&lr_sum, cursor + 9, sizeof lr_sum);
+    memcpy(&lr_factor, cursor + CURSOR_LR_FACTOR, sizeof lr_factor);
+    memcpy(&lr_sum, cursor + CURSOR_LR_SUM, sizeof lr_sum);
     if (!isfinite(lr_factor) || !isfinite(lr_sum))
         return err_set(e, ERR_CONFIG, "codec/%d/cursor: a learning rate is not finite", i);
     if (check_cursor(ch, i, cursor, step, e) < 0 || restore_vectors(ch, i, f, e) < 0 ||
         restore_residuals(ch, i, f, e) < 0 || restore_copies(ch, i, f, e) < 0 ||
         restore_state(ch, i, f, e) < 0)
         return e->code;
-    ch->run.step = (uint64_t)cursor[0];
-    ch->run.round = (uint64_t)cursor[1];
-    ch->codec.samples = (float)cursor[2];
-    memcpy(ch->rng.s, cursor + 3, sizeof ch->rng.s);
+    ch->run.step = (uint64_t)cursor[CURSOR_STEP];
+    ch->run.round = (uint64_t)cursor[CURSOR_ROUND];
+    ch->codec.samples = (float)cursor[CURSOR_SAMPLES];
+    memcpy(ch->rng.s, cursor + CURSOR_GENERATOR, sizeof ch->rng.s);
     ch->run.lr_factor = lr_factor;
-    ch->codec.n_local = (uint64_t)cursor[8];
+    ch->codec.n_local = (uint64_t)cursor[CURSOR_N_LOCAL];
     ch->codec.lr_sum = lr_sum;
-    ch->combining.version = (uint32_t)cursor[10];
+    ch->combining.version = (uint32_t)cursor[CURSOR_SERVER_ROUND];
     return 0;
 }
 

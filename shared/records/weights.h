@@ -17,6 +17,20 @@
 #define CHECKPOINT_VERSION "2"
 #define PREPROCESSING_META "preprocessing"
 
+/* Words of the tensor codec/K/cursor of a checkpoint, I64 (CURSOR_WORDS): where the codec K of a node is.
+ * runner/exchange/exchange_state.h has their meaning. */
+enum checkpoint_cursor {
+    CURSOR_STEP,
+    CURSOR_ROUND,
+    CURSOR_SAMPLES,
+    CURSOR_GENERATOR, /* 4 words */
+    CURSOR_LR_FACTOR = CURSOR_GENERATOR + 4,
+    CURSOR_N_LOCAL,
+    CURSOR_LR_SUM,
+    CURSOR_SERVER_ROUND,
+    CURSOR_WORDS
+};
+
 /* *out: the tensor of a model as floats, which are at `data`. */
 void weights_view(struct tensor_view *out, const struct model_tensor *t, const float *data);
 

@@ -11,9 +11,6 @@
 #include "submit/files/temp.h"
 #include "submit/stages/earlier_checkpoint.h"
 
-/* Words of codec/K/cursor (runner/exchange/exchange_state.h). */
-enum cursor_word { AT_STEP, AT_ROUND, SAMPLES, GENERATOR, LR_FACTOR = 7, N_LOCAL, LR_SUM, N_CURSOR = 11 };
-
 /* What becomes of a tensor of a checkpoint. The residuals and copies of compression, and a program's state,
  * are of one node, and so in no row. */
 enum tensor_use { EQUAL, MEAN, CURSOR, LEFT_OUT, N_USES };
@@ -140,9 +137,9 @@ static int check_cursor(const struct regrouping *r, const struct tensor_view *t,
 {
     const int64_t *cursor = t->data;
 
-    if (t->type != TENSOR_I64 || t->n_dims != 1 || t->shape[0] != N_CURSOR)
+    if (t->type != TENSOR_I64 || t->n_dims != 1 || t->shape[0] != CURSOR_WORDS)
         return err_set(e, ERR_CONFIG, "\"%s\" is not a position in a job", t->name);
-    if (!r->s->sends_params || (cursor[SAMPLES] == 0 && cursor[N_LOCAL] == 0))
+    if (!r->s->sends_params || (cursor[CURSOR_SAMPLES] == 0 && cursor[CURSOR_N_LOCAL] == 0))
         return 0;
     err_set(e, ERR_CONFIG,
             "after step %llu a round of local steps is open, in which each worker has weights of its own, so "
@@ -188,26 +185,26 @@ static int gather_tensors(const struct regrouping *r, struct regrouped *g, struc
 }
 
 /* A server takes no steps. The generators of this job's workers are independent of the earlier job's. */
-static void move_cursor(int64_t cursor[N_CURSOR], const struct regrouping *r, const struct tensor_view *t,
+static void move_cursor(int64_t cursor[CURSOR_WORDS], const struct regrouping *r, const struct tensor_view *t,
                         int node)
 {
     struct rng own;
 
-    memcpy(cursor, t->data, N_CURSOR * sizeof *cursor);
-    cursor[AT_ROUND] = (int64_t)r->round;
+    memcpy(cursor, t->data, CURSOR_WORDS * sizeof *cursor);
+    cursor[CURSOR_ROUND] = (int64_t)r->round;
     if (node < 0)
         return;
-    cursor[AT_STEP] = (int64_t)r->step;
+    cursor[CURSOR_STEP] = (int64_t)r->step;
     rng_init(&own, r->s->settings.seed ^ r->step_then, (uint64_t)(node + 65536),
              strtoull(t->name + strlen("codec/"), NULL, 10));
-    memcpy(cursor + GENERATOR, own.s, sizeof own.s);
+    memcpy(cursor + CURSOR_GENERATOR, own.s, sizeof own.s);
 }
 
 static int write_tensors(const char *path, const struct regrouping *r, const struct regrouped *g,
                          const struct tensor_meta *meta, int node, struct err *e)
 {
     struct tensor_view *t = calloc(g->n_tensors + 1, sizeof *t);
-    int64_t(*cursors)[N_CURSOR] = calloc(g->n_tensors + 1, sizeof *cursors);
+    int64_t(*cursors)[CURSOR_WORDS] = calloc(g->n_tensors + 1, sizeof *cursors);
     int rc;
 
     if (t && cursors) {
