@@ -126,6 +126,12 @@ def torch_python():
     return python_with("torch.distributed")
 
 
+def mpirun_of(mpi):
+    """The mpirun of openmpi or mpich; None: it is not installed."""
+    found = subprocess.run([pathlib.Path(__file__).resolve().parent.parent / "lib/mpirun_of", mpi], capture_output=True, text=True)
+    return found.stdout.strip() or None
+
+
 def rendezvous(world):
     """The environments of so many processes of torch.distributed on this machine, as torchrun sets them; one process has none."""
     if world == 1:

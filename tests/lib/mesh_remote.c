@@ -1,6 +1,7 @@
 #include "tests/lib/mesh_remote.h"
 
-#include <fcntl.h>
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -9,6 +10,7 @@
 
 #include "runner/mesh/mpi/mesh_mpi.h"
 #include "runner/mesh/mpi_library.h"
+#include "shared/base/child.h"
 #include "shared/base/clock.h"
 #include "tests/unit/unit.h"
 
@@ -44,7 +46,7 @@ struct remote {
 
 struct mesh_remotes {
     struct remote of[MESH_NODES];
-    pid_t mpirun;
+    struct child mpirun;
     bool has_lost;
 };
 
@@ -211,35 +213,6 @@ static struct sockaddr_un address_of(const char *name)
     return a;
 }
 
-static pid_t start_mpirun(const char *program, const char *name)
-{
-    char self[PATH_MAX], n[4];
-    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-    pid_t pid;
-
-    assert_true(len > 0);
-    self[len] = '\0';
-    snprintf(n, sizeof n, "%d", MESH_NODES);
-    pid = fork();
-    if (pid == 0) {
-        bool is_openmpi = strstr(program, "openmpi");
-        int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-        dup2(nothing, STDIN_FILENO);
-        dup2(nothing, STDOUT_FILENO);
-        setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-        setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-        setenv("PSGD_MPI", is_openmpi ? "openmpi" : "mpich", 1);
-        if (is_openmpi)
-            execlp(program, program, "--oversubscribe", "-n", n, self, "--rank", name, NULL);
-        else
-            execlp(program, program, "-n", n, self, "--rank", name, NULL);
-        _exit(127);
-    }
-    assert_true(pid > 0);
-    return pid;
-}
-
 /* The folder of the transports. */
 static const char *transports_folder(void)
 {
@@ -250,24 +223,83 @@ static const char *transports_folder(void)
     return path;
 }
 
-static bool is_in_path(const char *program)
+/* Looked for once: NULL where the MPI is not installed, or psgd was built without it. */
+static const char *mpirun_of(const char *mpi)
 {
-    char command[80];
+    static struct {
+        const char *mpi;
+        char program[PATH_MAX];
+    } found[2];
+    char object[PATH_MAX + 40], command[64];
+    int i = 0;
 
-    snprintf(command, sizeof command, "command -v %s >/dev/null", program);
-    return system(command) == 0;
+    while (found[i].mpi && strcmp(found[i].mpi, mpi) != 0)
+        assert_true(++i < 2);
+    if (!found[i].mpi) {
+        found[i].mpi = mpi;
+        snprintf(object, sizeof object, "%s/%s.so", transports_folder(), mpi);
+        snprintf(command, sizeof command, "tests/lib/mpirun_of %s", mpi);
+        if (access(object, R_OK) == 0) {
+            FILE *printed = popen(command, "r");
+
+            assert_non_null(printed);
+            if (fgets(found[i].program, sizeof found[i].program, printed))
+                found[i].program[strcspn(found[i].program, "\n")] = '\0';
+            pclose(printed);
+        }
+    }
+    return found[i].program[0] ? found[i].program : NULL;
+}
+
+/* Open MPI starts nothing as root, or with more processes than processors, unless it is told to. */
+static void start_mpirun(struct child *c, const char *mpi, const char *program, char *socket_name)
+{
+    char self[PATH_MAX], n[4], mpirun[PATH_MAX], named[40];
+    char *const argv[] = {"env",
+                          "OMPI_ALLOW_RUN_AS_ROOT=1",
+                          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                          "OMPI_MCA_rmaps_base_oversubscribe=1",
+                          named,
+                          mpirun,
+                          "-n",
+                          n,
+                          self,
+                          "--rank",
+                          socket_name,
+                          NULL};
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    struct err e = {0};
+
+    assert_true(len > 0);
+    self[len] = '\0';
+    snprintf(n, sizeof n, "%d", MESH_NODES);
+    snprintf(mpirun, sizeof mpirun, "%s", program);
+    snprintf(named, sizeof named, "PSGD_MPI=%s", mpi);
+    assert_ok(child_start(c, &(struct child_how){.argv = argv, .out = -1, .err = STDERR_FILENO}, &e));
+}
+
+/* The connection of the next process. An mpirun that ends before it fails the test. */
+static int accept_process(int fd, struct child *mpirun)
+{
+    struct pollfd either[] = {{.fd = fd, .events = POLLIN}, {.fd = mpirun->fd, .events = POLLIN}};
+
+    while (poll(either, 2, -1) < 0)
+        assert_int_equal(errno, EINTR);
+    if (!either[0].revents)
+        fail_msg("mpirun has ended with status %d before its processes connected",
+                 WEXITSTATUS(child_wait(mpirun)));
+    return accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 }
 
 struct mesh_remotes *mesh_remotes_begin(const char *mpi, struct mesh *out[MESH_NODES])
 {
-    char program[40], object[PATH_MAX + 40], name[64];
+    const char *program = mpirun_of(mpi);
+    char name[64];
     struct mesh_remotes *all;
     struct sockaddr_un a;
     int fd;
 
-    snprintf(program, sizeof program, "mpirun.%s", mpi);
-    snprintf(object, sizeof object, "%s/%s.so", transports_folder(), mpi);
-    if (access(object, R_OK) < 0 || !is_in_path(program))
+    if (!program)
         return NULL;
     all = calloc(1, sizeof *all);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -275,9 +307,9 @@ struct mesh_remotes *mesh_remotes_begin(const char *mpi, struct mesh *out[MESH_N
     a = address_of(name);
     assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
     assert_int_equal(listen(fd, MESH_NODES), 0);
-    all->mpirun = start_mpirun(program, name);
+    start_mpirun(&all->mpirun, mpi, program, name);
     for (int i = 0; i < MESH_NODES; i++) {
-        int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC), slot = -1;
+        int peer = accept_process(fd, &all->mpirun), slot = -1;
         struct remote *r;
 
         assert_true(peer >= 0 && read_all(peer, &slot, sizeof slot) && slot >= 0 && slot < MESH_NODES);
@@ -295,7 +327,7 @@ void mesh_remotes_end(struct mesh_remotes *all)
     int status;
 
     if (all->has_lost)
-        kill(all->mpirun, SIGTERM);
+        kill(all->mpirun.pid, SIGTERM);
     for (int i = 0; i < MESH_NODES; i++) {
         struct remote *r = &all->of[i];
 
@@ -303,7 +335,7 @@ void mesh_remotes_end(struct mesh_remotes *all)
         if (!all->has_lost)
             get_answer(r);
     }
-    assert_int_equal(waitpid(all->mpirun, &status, 0), all->mpirun);
+    status = child_wait(&all->mpirun);
     if (!all->has_lost)
         assert_int_equal(status, 0);
     for (int i = 0; i < MESH_NODES; i++)

@@ -11,8 +11,8 @@
 
 struct mesh_remotes;
 
-/* The nodes mesh_ids by mpirun.`mpi`: "openmpi", "mpich". NULL: it is not installed, or psgd was built
- * without. */
+/* The nodes mesh_ids by the mpirun of `mpi`: "openmpi", "mpich". NULL: it is not installed, or psgd was
+ * built without. */
 struct mesh_remotes *mesh_remotes_begin(const char *mpi, struct mesh *out[MESH_NODES]);
 /* After the test has closed all meshes. If a node has lost another one, its process does not end by
  * itself. */
