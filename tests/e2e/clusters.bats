@@ -4,53 +4,7 @@
 load lib
 load documents
 load namespaces
-
-# start_rank DIR RANK [OPTION...]: a process of the job in DIR, with the log DIR.log.RANK.
-start_rank() {
-    "$TOOLS/limit" "$PROGRAM_LIMIT" "$BUILD/job_runner" --job "$1" --rank "$2" "${@:3}" >"$1.log.$2" 2>&1 3>&- &
-    RANKS[$2]=$!
-    HOLDERS+=("$!")
-}
-
-# by_mpi MPI N COMMAND...: N processes of an MPI, openmpi or mpich.
-by_mpi() {
-    local openmpi=(mpirun.openmpi --allow-run-as-root --oversubscribe) mpich=(mpirun.mpich)
-    local -n launcher=$1
-    limited "${launcher[@]}" -n "$2" "${@:3}"
-}
-
-# start_by_mpi MPI N COMMAND...: the same, with the log mpi.log; end_ranks 1 waits for it.
-start_by_mpi() {
-    by_mpi "$@" >mpi.log 2>&1 3>&- &
-    RANKS[0]=$!
-    HOLDERS+=("$!")
-}
-
-# end_ranks N: waits for N processes; returns the status of process 0.
-end_ranks() {
-    local rank code=0
-    for ((rank = $1 - 1; rank >= 0; rank--)); do
-        code=0
-        wait "${RANKS[rank]}" || code=$?
-    done
-    return "$code"
-}
-
-# ranks DIR N [OPTION...]: N processes of the job in DIR; returns the status of process 0.
-ranks() {
-    local rank
-    for ((rank = 0; rank < $2; rank++)); do start_rank "$1" "$rank" "${@:3}"; done
-    end_ranks "$2"
-}
-
-# kill_rank DIR SIGNAL RANK...: the processes themselves, which run under a limit.
-kill_rank() {
-    local rank pids=()
-    for rank in "${@:3}"; do pids+=("$(jq .process "$1/node-$rank/node.json")"); done
-    kill "-$2" "${pids[@]}"
-}
-
-digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json"; }
+load ranks
 
 # A rule between workers, and one with servers.
 @test "a job folder ends with the weights and records of the same job on agents" {
@@ -66,11 +20,7 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
         "$SUBMIT" -q -n 2 --codec "$rule" --dataset "$FEW" --epochs 2 --seed 3 -o on-agents
         [ -n "$(digests job/results)" ]
         [ "$(digests job/results)" = "$(digests on-agents)" ]
-        # Columns without times are equal, in any order of the rows.
-        for of in job/results on-agents; do
-            cut -d, -f2-11 "$of/records/train.csv" | sort >"$of.rows"
-        done
-        diff job/results.rows on-agents.rows
+        diff <(rows_of job/results) <(rows_of on-agents)
         [ "$(jq -r .is_complete job/results/run.json)" = true ]
         [ -s job/results/report.html ]
     done
@@ -84,7 +34,7 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
     within 60 test -e job/node-1/run/checkpoint.safetensors
     kill_rank job KILL 1
     local code=0
-    end_ranks 2 || code=$?
+    end_processes 2 || code=$?
     [ "$code" -eq 1 ]
     grep -q 'the job has failed: node(1), RunnerDied: its process on .* was killed' job.log.0
     "$SUBMIT" collect -q job
@@ -106,8 +56,7 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
     ranks whole 2
     "$SUBMIT" collect -q whole
     [ "$(digests job/results)" = "$(digests whole/results)" ]
-    for of in job whole; do cut -d, -f2-7 "$of/results/records/train.csv" | sort >"$of.rows"; done
-    diff job.rows whole.rows
+    diff <(rows_of job/results 2-7) <(rows_of whole/results 2-7)
     # And not once more.
     code=0
     ranks job 2 || code=$?
@@ -139,9 +88,6 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json";
     done
 }
 
-# rows_of DIR: the rows of train.csv without times, sorted.
-rows_of() { cut -d, -f2-7 "$1/results/records/train.csv" | sort; }
-
 # begun DIR N: each of its N workers has recorded steps.
 begun() {
     local k
@@ -168,9 +114,9 @@ begun() {
         "$SUBMIT" pack -q -o job "${job[@]}"
         for ((k = 0; k < n; k++)); do start_rank job "$k" --trainer-python /usr/bin/python3; done
         within 60 begun job 2
-        kill "${RANKS[@]:0:n}"
+        kill "${PROCESSES[@]:0:n}"
         code=0
-        end_ranks "$n" || code=$?
+        end_processes "$n" || code=$?
         [ "$code" -eq 8 ]
         grep -q 'asked to stop; all nodes have a checkpoint after step' job/node-0/run/node.log
         ranks job "$n" --trainer-python /usr/bin/python3
@@ -178,7 +124,7 @@ begun() {
         "$SUBMIT" collect -q job
         [ -n "$(digests job/results)" ]
         [ "$(digests job/results)" = "$(digests whole/results)" ]
-        diff <(rows_of job) <(rows_of whole)
+        diff <(rows_of job/results 2-7) <(rows_of whole/results 2-7)
     done
 }
 
@@ -202,12 +148,12 @@ begun() {
         kill_rank job USR1 1
         within 60 eval '[ "$(stat -Lc %i-%y job/node-0/run/checkpoint.safetensors)" != "$written" ]'
         "$SUBMIT" cancel -q job
-        end_ranks "$n" || true
+        end_processes "$n" || true
         start_rank job 0
         for ((k = 1; k < n; k++)); do start_rank job "$k"; done
         within 60 grep -q 'attempt 2 goes on from step' job.log.0
         "$SUBMIT" cancel -q job
-        end_ranks "$n" || true
+        end_processes "$n" || true
     done
     "$SUBMIT" pack -q -o none -n 2 --codec allreduce --model softmax --epochs 1
     run "$SUBMIT" checkpoint none
@@ -230,7 +176,7 @@ begun() {
     HOLDERS+=("$waits")
     "$SUBMIT" cancel job --reason 'enough seen' | grep -q ': cancelled'
     local code=0
-    end_ranks 2 || code=$?
+    end_processes 2 || code=$?
     [ "$code" -eq 8 ]
     code=0
     wait "$waits" || code=$?
@@ -243,7 +189,7 @@ begun() {
     within 60 eval '"$SUBMIT" status job | grep -q "node(1): running, epoch"'
     kill_rank job TERM 0 1
     code=0
-    end_ranks 2 || code=$?
+    end_processes 2 || code=$?
     [ "$code" -eq 8 ]
     grep -q 'UserCancelled: Terminated, by the launcher or a user' job.log.0
     "$SUBMIT" collect -q job
@@ -253,13 +199,10 @@ begun() {
 # Each with the variables of another launcher.
 @test "a process finds its number in its launcher's variables, and is refused without a clear one" {
     "$SUBMIT" pack -q -o job -n 2 --servers 1 --codec ps --model softmax --dataset "$FEW" --epochs 1
-    OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 PMIX_RANK=1 SLURM_PROCID=0 limited "$BUILD/job_runner" --job job >1.log 2>&1 3>&- &
-    local open_mpi=$!
-    SLURM_PROCID=2 SLURM_NTASKS=3 limited "$BUILD/job_runner" --job job >2.log 2>&1 3>&- &
-    local slurm=$!
-    RANK=0 WORLD_SIZE=3 limited "$BUILD/job_runner" --job job >0.log 2>&1 3>&-
-    wait "$open_mpi"
-    wait "$slurm"
+    OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 PMIX_RANK=1 SLURM_PROCID=0 start_process 1 1.log "$BUILD/job_runner" --job job
+    SLURM_PROCID=2 SLURM_NTASKS=3 start_process 2 2.log "$BUILD/job_runner" --job job
+    RANK=0 WORLD_SIZE=3 start_process 0 0.log "$BUILD/job_runner" --job job
+    end_processes 3
     grep -q 'ps-0 .*: all its workers have finished' 2.log
 
     run limited "$BUILD/job_runner" --job job
@@ -285,12 +228,12 @@ begun() {
     [ "$status" -eq 5 ]
     [[ "$output" == *"process 0 (node 0) did not come within 1 s"* ]]
     start_rank job 1
-    within 60 grep -q "process ${RANKS[1]} on" job/node-1/lock
+    within 60 grep -q "process ${PROCESSES[1]} on" job/node-1/lock
     run limited "$BUILD/job_runner" --job job --rank 1
     [ "$status" -eq 4 ]
     [[ "$output" == *"another process runs node-1 of this job: process "*" on "* ]]
     start_rank job 0
-    end_ranks 2
+    end_processes 2
     # A node that fails before the start is named to the others.
     "$SUBMIT" pack -q -o bad -n 2 --codec allreduce --model softmax --dataset "$FEW" --epochs 1
     chmod 600 bad/packages/*
@@ -303,9 +246,8 @@ begun() {
 
 # Of a launch that torchrun calls $1, process $2 of 2, with the log $1.log.$2.
 start_named() {
-    TORCHELASTIC_RUN_ID=$1 RANK=$2 WORLD_SIZE=2 "$TOOLS/limit" "$PROGRAM_LIMIT" "$BUILD/job_runner" --job job >"$1.log.$2" 2>&1 3>&- &
-    HOLDERS+=("$!")
-    STARTED=$!
+    TORCHELASTIC_RUN_ID=$1 RANK=$2 WORLD_SIZE=2 start_process "$2" "$1.log.$2" "$BUILD/job_runner" --job job
+    STARTED=${PROCESSES[$2]}
 }
 
 @test "of two launches in one folder the second is refused by the name of the first, and takes no node from it" {
@@ -361,7 +303,7 @@ start_named() {
         start_rank job 0
         within 60 test -e job/meet/hello-1.json
         kill -KILL "$(sed -n 's/process \([0-9]*\) on .*/\1/p' job/node-1/lock)"
-        wait "${RANKS[1]}" || true
+        wait "${PROCESSES[1]}" || true
         if [ "$again" = yes ]; then
             old=$(jq .nonce job/meet/hello-1.json)
             start_rank job 1
@@ -369,7 +311,7 @@ start_named() {
         fi
         start_rank job 2
         code=0
-        end_ranks 3 || code=$?
+        end_processes 3 || code=$?
         if [ "$again" = no ]; then
             [ "$code" -eq 1 ]
             grep -q 'process 1 (node 1) on .* was killed before the start' job.log.0
@@ -386,11 +328,9 @@ start_named() {
     local rank names=(node-a node-b)
     "$SUBMIT" pack -q -o job -n 2 --codec fedavg --model softmax --dataset "$FEW" --epochs 1
     for rank in 1 0; do
-        "$TOOLS/limit" "$PROGRAM_LIMIT" "${NAMED[@]}" "$BUILD/job_runner" --job job --rank "$rank" --host "${names[rank]}" >"job.log.$rank" 2>&1 3>&- &
-        RANKS[rank]=$!
-        HOLDERS+=("$!")
+        start_process "$rank" "job.log.$rank" "${NAMED[@]}" "$BUILD/job_runner" --job job --rank "$rank" --host "${names[rank]}"
     done
-    end_ranks 2
+    end_processes 2
 }
 
 @test "only the user who has packed a job can run it, and text that is no text is refused" {
@@ -418,120 +358,7 @@ start_named() {
     [ "$(digests job/results)" = "$(digests on-agents)" ]
 }
 
-# has_mpi MPI: whether its mpirun is there, and psgd was built with it.
-has_mpi() { command -v "mpirun.$1" >/dev/null && [ -e "$BUILD/transports/$1.so" ]; }
-
-# equal_over MPI N S OPTION...: whether a job of N workers and S servers ends over MPI with the weights of TCP. One that cannot be packed
-# must be refused over TCP, too, by the same sentence.
-equal_over() {
-    local mpi=$1 ranks=$(($2 + $3)) settings=(-n "$2" --servers "$3" --dataset "$FEW" --epochs 1 --seed 3 "${@:4}") code=0
-    rm -rf tcp over
-    "$SUBMIT" pack -q -o over "${settings[@]}" --transport mpi >over.log 2>&1 || code=$?
-    if [ $code != 0 ]; then
-        "$SUBMIT" pack -q -o tcp "${settings[@]}" >tcp.log 2>&1 && return 1
-        echo "$* is refused: $(<over.log)"
-        diff over.log tcp.log
-        return
-    fi
-    grep -q 'nothing confines the codec' over.log
-    "$SUBMIT" pack -q -o tcp "${settings[@]}"
-    ranks tcp "$ranks"
-    by_mpi "$mpi" "$ranks" "$BUILD/job_runner" --job over >"$mpi.log" 2>&1 || { cat "$mpi.log"; return 1; }
-    "$SUBMIT" collect -q tcp
-    "$SUBMIT" collect -q over
-    echo "$*: $(digests over/results)"
-    [ -n "$(digests over/results)" ]
-    [ "$(digests over/results)" = "$(digests tcp/results)" ]
-}
-
-@test "over MPI a job ends with the weights of the same job over TCP, by collectives, with a server and by messages" {
-    local mpi has=0
-    for mpi in openmpi mpich; do
-        has_mpi $mpi || continue
-        has=1
-        equal_over $mpi 2 0 --codec allreduce
-        [ "$(jq -r '.nodes[0].isolation' over/results/run.json)" = none ]
-        equal_over $mpi 2 0 --codec allreduce --local-path off
-        equal_over $mpi 2 1 --codec ps
-        equal_over $mpi 2 0 --codec fedavg:every=20 --path gather
-    done
-    [ $has = 1 ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
-}
-
-# Asynchronous rules depend on times: these must end well.
-@test "over MPI every rule ends with the weights of TCP, with two and four workers, or is refused as over TCP" {
-    is_long || skip "LONG=1 runs each rule over MPI"
-    local mpi rule n has=0
-    for mpi in openmpi mpich; do
-        has_mpi $mpi || continue
-        has=1
-        for rule in "$BUILD"/codecs/*.so; do
-            rule=$(basename "$rule" .so)
-            for n in 2 4; do
-                equal_over $mpi $n 0 --codec "$rule" --local-path off
-                equal_over $mpi $n 1 --codec "$rule"
-                rm -rf over
-                "$SUBMIT" pack -q -o over -n $n --servers 1 --codec "$rule" --parallel_sgd asgd --dataset "$FEW" --epochs 1 --transport mpi || continue
-                by_mpi $mpi $((n + 1)) "$BUILD/job_runner" --job over >$mpi.log 2>&1 || { cat $mpi.log; false; }
-                "$SUBMIT" collect -q over
-            done
-        done
-        if [ "$(nproc)" -lt 4 ]; then grep -q '4 workers share the' over/node-0/run/node.log; fi
-    done
-    [ $has = 1 ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
-}
-
-@test "a process of MPI that is killed ends the job at once, named, and the same command goes on" {
-    has_mpi openmpi || skip "Open MPI is not installed, or psgd was built without it"
-    "$SUBMIT" pack -q -o job -n 2 --codec fedavg --dataset "$FEW" --epochs 60 --checkpoint-every 2 --seed 3 --record-every 10 --transport mpi
-    start_by_mpi openmpi 2 "$BUILD/job_runner" --job job
-    within 60 test -e job/node-1/run/checkpoint.safetensors
-    kill_rank job KILL 1
-    local code=0
-    end_ranks 1 || code=$?
-    [ "$code" -ne 0 ]
-    grep -q 'the job has failed: node(1), RunnerDied: its process on .* was killed' mpi.log
-    by_mpi openmpi 2 "$BUILD/job_runner" --job job >mpi.log 2>&1
-    grep -q 'attempt 2 goes on from step' mpi.log
-    "$SUBMIT" collect -q job
-    [ "$(jq -r '[.state, .attempt, .facts.attempts[0].reason] | join(" ")' job/results/run.json)" = "succeeded 2 RunnerDied" ]
-}
-
-@test "what MPI cannot do is refused, when a job is packed or started" {
-    run "$SUBMIT" pack -o job -n 2 --codec fedavg --transport mpi --on-node-loss continue
-    [ "$status" -eq 6 ]
-    [[ "$output" == *"over mpi a job cannot continue without a lost node"* ]]
-    run "$SUBMIT" pack -o job -n 2 --codec fedavg --transport mpi --data-tls on
-    [ "$status" -eq 6 ]
-    [[ "$output" == *"mpi does not encrypt"* ]]
-    run "$SUBMIT" pack -o job -n 2 --codec fedavg --transport mpi --require-isolation process
-    [ "$status" -eq 6 ]
-    [[ "$output" == *"with --transport mpi nothing confines the codec"* ]]
-    [ ! -e job ]
-    "$SUBMIT" pack -q -o job -n 2 --codec fedavg --model softmax --transport mpi
-    run limited "$BUILD/job_runner" --job job --rank 0
-    [ "$status" -eq 6 ]
-    [[ "$output" == *"no launcher of MPI has started this process as number 0"* ]]
-    run "$SUBMIT" --codec fedavg --transport mpi
-    [ "$status" -eq 2 ]
-    [[ "$output" == *"--transport is for jobs without agents, and not for jobs on agents"* ]]
-    run "$SUBMIT" --codec fedavg --servers 1
-    [ "$status" -eq 2 ]
-    [[ "$output" == *"--servers is for jobs without agents"* ]]
-}
-
 @test "docs/clusters.md: on one machine" { follow laptop; }
-
-@test "docs/clusters.md: with mpirun" {
-    command -v mpirun >/dev/null || skip "mpirun is not installed"
-    # As root, and with more processes than processors, Open MPI starts nothing unless it is told to.
-    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 follow mpirun
-}
-
-@test "docs/clusters.md: MPI as the transport" {
-    has_mpi openmpi || has_mpi mpich || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
-    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 follow 'mpirun transport'
-}
 
 @test "pack --kubernetes writes an Indexed Job and a headless Service that the schema of Kubernetes accepts" {
     python3 -c 'import jsonschema' 2>/dev/null || skip "python3-jsonschema is not installed"

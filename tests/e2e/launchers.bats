@@ -2,6 +2,7 @@
 # Training programs of users' under launchers: they start psgd's processes of their nodes beside themselves.
 load lib
 load slurm
+load ranks
 
 # Of the programs that a test starts, once they are set.
 export PSGD_JOB PSGD_OPTIONS
@@ -9,34 +10,14 @@ export PYTHONPATH=$ROOT/python PSGD_JOB_SUBMIT=$BUILD/job_submit OMP_NUM_THREADS
 
 # start_program RANK SIZE COMMAND...: as a launcher does that sets RANK and WORLD_SIZE; its log is log.RANK.
 start_program() {
-    RANK=$1 WORLD_SIZE=$2 "$TOOLS/limit" "$PROGRAM_LIMIT" "${@:3}" >"log.$1" 2>&1 3>&- &
-    PROGRAMS[$1]=$!
-    HOLDERS+=("$!")
-}
-
-# end_programs N: waits for them; returns the status of process 0.
-end_programs() {
-    local rank code=0
-    for ((rank = $1 - 1; rank >= 0; rank--)); do
-        code=0
-        wait "${PROGRAMS[rank]}" || code=$?
-    done
-    return "$code"
+    RANK=$1 WORLD_SIZE=$2 start_process "$1" "log.$1" "${@:3}"
 }
 
 # launch N COMMAND...
 launch() {
     local rank
     for ((rank = 0; rank < $1; rank++)); do start_program "$rank" "$@"; done
-    end_programs "$1"
-}
-
-digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json"; }
-
-# open_mpi N COMMAND...: as root, and with more processes than processors, Open MPI starts nothing unless it is told to.
-open_mpi() {
-    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
-        limited mpirun -n "$1" "${@:2}" 3>&-
+    end_processes "$1"
 }
 
 # only LANGUAGE: the blocks of docs/trainer.md in this one.
@@ -53,8 +34,7 @@ only() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "
         "$SUBMIT" -q -n 2 $settings --trainer "$program" -o on-agents -- --units 16
         [ -n "$(digests job/results)" ]
         [ "$(digests job/results)" = "$(digests on-agents)" ]
-        for of in job/results on-agents; do cut -d, -f2-11 "$of/records/train.csv" | sort >"$of.rows"; done
-        diff job/results.rows on-agents.rows
+        diff <(rows_of job/results) <(rows_of on-agents)
         [ "$(jq -r '[.is_complete, .facts.trainer.main] | join(" ")' job/results/run.json)" = "true numpy_mlp.py" ]
     done
 }
@@ -68,7 +48,7 @@ only() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "
     start_program 1 2 python3 "$program"
     within 60 test -e job/node-1/run/checkpoint.safetensors
     kill -KILL "$(jq .process job/node-1/node.json | xargs -I{} ps -o ppid= -p {} | tr -d ' ')"
-    end_programs 2 || code=$?
+    end_processes 2 || code=$?
     [ "$code" -ne 0 ]
     grep -q 'the job has failed: node(1), TrainerFailed: numpy_mlp.py, process [0-9]*, has ended' log.0
     [ "$(jq -r '[.state, .cause_node, .reason] | join(" ")' job/results/run.json)" = "failed 1 TrainerFailed" ]
@@ -118,7 +98,7 @@ END
     within 60 eval '[ "$(stat -Lc %s stopped/node-0/run/train.csv)" -gt 500 ]'
     kill -TERM "$(<pid.0)" "$(<pid.1)"
     code=0
-    end_programs 2 || code=$?
+    end_processes 2 || code=$?
     [ "$code" -eq 143 ]
     [ "$(jq -r .state stopped/results/run.json)" = cancelled ]
     [ "$(wc -l <stopped/results/records/train.csv)" -gt 1 ]
@@ -126,8 +106,8 @@ END
 
 @test "a job that process 0 refuses ends all programs at once, and a program without options or launcher says what it lacks" {
     cat_program
-    command -v mpirun >/dev/null || skip "mpirun is not installed"
-    PSGD_OPTIONS="--codec nothing" run open_mpi 2 python3 program.py
+    needs_mpirun
+    PSGD_OPTIONS="--codec nothing" run with_open_mpi limited mpirun -n 2 python3 program.py
     [ "$status" -ne 0 ]
     [[ "$output" == *'unknown codec "nothing"'* ]]
     [[ "$output" != *Traceback* ]]
@@ -150,16 +130,15 @@ END
 }
 
 @test "docs/trainer.md: under mpirun" {
-    command -v mpirun >/dev/null || skip "mpirun is not installed"
+    needs_mpirun
     with_python numpy
     only python >linear.py
     only 'sh mpirun-train' >commands.sh
     grep -q 'mpirun -n 2 python3 linear.py' commands.sh
-    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
-        limited bash -e commands.sh 3>&-
+    with_open_mpi limited bash -e commands.sh 3>&-
     [ "$(jq -r '[.state, (.nodes | length)] | join(" ")' trained-by-mpi/results/run.json)" = "succeeded 2" ]
     # Open MPI's name of the launch is that of the folder, in which four processes meet.
-    PSGD_OPTIONS="--codec allreduce --epochs 1" open_mpi 4 python3 linear.py
+    PSGD_OPTIONS="--codec allreduce --epochs 1" with_open_mpi limited mpirun -n 4 python3 linear.py 3>&-
     [ "$(jq -r '[.state, (.nodes | length)] | join(" ")' psgd-*/results/run.json)" = "succeeded 4" ]
 }
 
@@ -198,7 +177,7 @@ END
         mv psgd-* "torchrun-$n"
         python3 compare.py "agents-$n" "torchrun-$n/results"
         command -v mpirun >/dev/null || continue
-        PSGD_JOB=mpirun-$n open_mpi "$n" python3 train.py
+        PSGD_JOB=mpirun-$n with_open_mpi limited mpirun -n "$n" python3 train.py 3>&-
         python3 compare.py "agents-$n" "mpirun-$n/results"
     done
 }

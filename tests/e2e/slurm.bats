@@ -3,8 +3,7 @@
 load lib
 load documents
 load slurm
-
-digests() { jq -r '[.nodes[].params_sha256 // empty] | unique | join(" ")' "$1/run.json"; }
+load ranks
 
 # One and the same job: by srun without PMI and with it, by mpirun, and of a job folder on this machine.
 @test "psgd-run ends with the same weights under each launcher, and encrypts what leaves a host" {
@@ -23,8 +22,7 @@ digests() { jq -r '[.nodes[].params_sha256 // empty] | unique | join(" ")' "$1/r
     run grep -l 'TLS 1.3' one/node-*/run/node.log
     [ "$status" -eq 1 ]
     command -v mpirun >/dev/null || return 0
-    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
-        limited mpirun -n 4 "$BUILD/psgd-run" -o mpi "${job[@]}" 3>&-
+    with_open_mpi limited mpirun -n 4 "$BUILD/psgd-run" -o mpi "${job[@]}" 3>&-
     [ "$(digests mpi/results)" = "$(digests none/results)" ]
 }
 

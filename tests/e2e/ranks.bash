@@ -1,0 +1,57 @@
+# ranks.bash -- the processes of a job in a folder, as a launcher starts them, and launchers of MPI.
+# shellcheck shell=bash
+
+# start_process RANK LOG COMMAND...: process RANK, with the time limit of a program.
+start_process() {
+    "$TOOLS/limit" "$PROGRAM_LIMIT" "${@:3}" >"$2" 2>&1 3>&- &
+    PROCESSES[$1]=$!
+    HOLDERS+=("$!")
+}
+
+# end_processes N: waits for processes 0 to N-1; returns the status of process 0.
+end_processes() {
+    local rank code=0
+    for ((rank = $1 - 1; rank >= 0; rank--)); do
+        code=0
+        wait "${PROCESSES[rank]}" || code=$?
+    done
+    return "$code"
+}
+
+# start_rank DIR RANK [OPTION...]: a process of the job in DIR, with the log DIR.log.RANK.
+start_rank() { start_process "$2" "$1.log.$2" "$BUILD/job_runner" --job "$1" --rank "$2" "${@:3}"; }
+
+# ranks DIR N [OPTION...]: N processes of the job in DIR; returns the status of process 0.
+ranks() {
+    local rank
+    for ((rank = 0; rank < $2; rank++)); do start_rank "$1" "$rank" "${@:3}"; done
+    end_processes "$2"
+}
+
+# kill_rank DIR SIGNAL RANK...: the processes themselves, which run under a limit.
+kill_rank() {
+    local rank pids=()
+    for rank in "${@:3}"; do pids+=("$(jq .process "$1/node-$rank/node.json")"); done
+    kill "-$2" "${pids[@]}"
+}
+
+# digests RESULTS: of the weights of all nodes.
+digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json"; }
+
+# rows_of RESULTS [COLUMNS]: the rows of train.csv, sorted, without times; 2-7: nor norms and bytes.
+rows_of() { cut -d, -f"${2:-2-11}" "$1/records/train.csv" | sort; }
+
+# with_open_mpi COMMAND...: where mpirun is Open MPI's, it starts nothing as root, or with more processes than processors, unless it
+# is told to.
+with_open_mpi() {
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 "$@"
+}
+
+# needs_mpirun: of any MPI, in PATH.
+needs_mpirun() { command -v mpirun >/dev/null || skip "mpirun is not installed"; }
+
+# has_mpi MPI: whether openmpi or mpich is installed, and psgd was built with it.
+has_mpi() { [ -e "$BUILD/transports/$1.so" ] && "$ROOT/tests/lib/mpirun_of" "$1" >/dev/null; }
+
+# by_mpi MPI N COMMAND...: N processes of openmpi or mpich.
+by_mpi() { with_open_mpi limited "$("$ROOT/tests/lib/mpirun_of" "$1")" -n "$2" "${@:3}" 3>&-; }
