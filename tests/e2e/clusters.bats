@@ -27,11 +27,14 @@ load ranks
 }
 
 @test "a process that is killed ends the job at once, named, and the same command goes on from the last checkpoint" {
-    local settings=(-n 2 --codec fedavg --dataset "$FEW" --epochs 60 --checkpoint-every 2 --seed 3 --record-every 10)
+    gated fedavg 'c->run->node == 1'
+    local settings=(-n 2 --codec gated.c --model softmax --dataset "$FEW" --epochs 8 --checkpoint-every 2 --seed 3 --record-every 10
+        --round-timeout "$TEST_LIMIT")
     "$SUBMIT" pack -q -o job "${settings[@]}"
     start_rank job 0
     start_rank job 1
-    within 60 test -e job/node-1/run/checkpoint.safetensors
+    within 60 is_at_gate 1
+    [ -e job/node-1/run/checkpoint.safetensors ]
     kill_rank job KILL 1
     local code=0
     end_processes 2 || code=$?
@@ -42,6 +45,7 @@ load ranks
     "$SUBMIT" resume job >said
     grep -q 'is failed; it goes on from the last checkpoints' said
     grep -q "mpirun -n 2 $BUILD/job_runner --job $PWD/job" said
+    open_gate
     ranks job 2
     grep -q 'attempt 2 goes on from step' job.log.0
     run "$SUBMIT" resume job
@@ -88,38 +92,37 @@ load ranks
     done
 }
 
-# begun DIR N: each of its N workers has recorded steps.
-begun() {
-    local k
-    for ((k = 0; k < $2; k++)); do [ -s "$1/node-$k/run/train.csv" ] && [ "$(stat -Lc %s "$1/node-$k/run/train.csv")" -gt 4000 ] || return 1; done
-}
+# is_stopping DIR N: all of its N nodes know that they are to end.
+is_stopping() { [ "$(jq -r .state "$1"/node-*/node.json | grep -cx stopping)" -eq "$2" ]; }
 
-# Of a rule between workers with local steps, those with servers, synchronous and not, and a training program. The first
-# checkpoint of its own is after the job's end.
+# Of a rule between workers with local steps, one with servers, and a training program. The first checkpoint of its own is after the
+# job's end. Node 1 waits at its gate until all have got the signal.
 @test "SIGTERM in the midst of an epoch loses no step: the nodes write a checkpoint first, and the same command goes on from it" {
     local rule job n code others=()
-    is_long && others=("--codec ps --servers 2 --max-steps 4000")
-    is_long && /usr/bin/python3 -c 'import numpy' 2>/dev/null &&
-        others+=("--trainer $ROOT/examples/trainers/numpy_mlp.py --codec allreduce --max-steps 2000")
-    for rule in "--codec fedavg --local-steps 4 --max-steps 8000" "${others[@]}"; do
-        rm -rf job whole
+    is_long && others=("ps --servers 2")
+    is_long && /usr/bin/python3 -c 'import numpy' 2>/dev/null && others+=("allreduce --trainer $ROOT/examples/trainers/numpy_mlp.py")
+    for rule in "fedavg --local-steps 4" "${others[@]}"; do
+        rm -rf job whole gate
+        gated "${rule%% *}" 'c->run->node == 1'
         # shellcheck disable=SC2206 # split into words
-        job=(-n 2 $rule --seed 3 --checkpoint-steps 1000000)
+        job=(-n 2 --codec gated.c ${rule#* } --seed 3 --max-steps 200 --checkpoint-steps 1000000 --round-timeout "$TEST_LIMIT")
         [[ "$rule" == *--trainer* ]] && job+=(--trainer-python /usr/bin/python3)
-        [[ "$rule" == *--trainer* ]] || job+=(--model softmax --epochs 10000)
-        "$SUBMIT" pack -q -o whole "${job[@]}"
-        n=$(jq '.nodes | length' whole/job.json)
-        ranks whole "$n" --trainer-python /usr/bin/python3
-        "$SUBMIT" collect -q whole
+        [[ "$rule" == *--trainer* ]] || job+=(--model softmax --dataset "$FEW" --epochs 100)
         "$SUBMIT" pack -q -o job "${job[@]}"
+        n=$(jq '.nodes | length' job/job.json)
         for ((k = 0; k < n; k++)); do start_rank job "$k" --trainer-python /usr/bin/python3; done
-        within 60 begun job 2
+        within 60 is_at_gate 1
         kill "${PROCESSES[@]:0:n}"
+        within 60 is_stopping job "$n"
+        open_gate
         code=0
         end_processes "$n" || code=$?
         [ "$code" -eq 8 ]
-        grep -q 'asked to stop; all nodes have a checkpoint after step' job/node-0/run/node.log
+        grep -q 'asked to stop; .* checkpoint after step' job/node-0/run/node.log
         ranks job "$n" --trainer-python /usr/bin/python3
+        "$SUBMIT" pack -q -o whole "${job[@]}"
+        ranks whole "$n" --trainer-python /usr/bin/python3
+        "$SUBMIT" collect -q whole
         grep -q 'attempt 2 goes on from step' job.log.0
         "$SUBMIT" collect -q job
         [ -n "$(digests job/results)" ]

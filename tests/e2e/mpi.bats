@@ -67,14 +67,18 @@ equal_over() {
 
 @test "a process of MPI that is killed ends the job at once, named, and the same command goes on" {
     has_mpi openmpi || skip "Open MPI is not installed, or psgd was built without it"
-    "$SUBMIT" pack -q -o job -n 2 --codec fedavg --dataset "$FEW" --epochs 60 --checkpoint-every 2 --seed 3 --record-every 10 --transport mpi
+    gated fedavg 'c->run->node == 1'
+    "$SUBMIT" pack -q -o job -n 2 --codec gated.c --model softmax --dataset "$FEW" --epochs 8 --checkpoint-every 2 --seed 3 --transport mpi \
+        --round-timeout "$TEST_LIMIT"
     with_open_mpi start_process 0 mpi.log "$("$ROOT/tests/lib/mpirun_of" openmpi)" -n 2 "$BUILD/job_runner" --job job
-    within 60 test -e job/node-1/run/checkpoint.safetensors
+    within 60 is_at_gate 1
+    [ -e job/node-1/run/checkpoint.safetensors ]
     kill_rank job KILL 1
     local code=0
     end_processes 1 || code=$?
     [ "$code" -ne 0 ]
     grep -q 'the job has failed: node(1), RunnerDied: its process on .* was killed' mpi.log
+    open_gate
     by_mpi openmpi 2 "$BUILD/job_runner" --job job >mpi.log 2>&1
     grep -q 'attempt 2 goes on from step' mpi.log
     "$SUBMIT" collect -q job
