@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,8 +24,8 @@
 #include "agent/jobs/job_end.h"
 #include "agent/jobs/jobs_open.h"
 #include "agent/jobs/peers.h"
+#include "shared/base/child.h"
 #include "shared/base/clock.h"
-#include "shared/base/compat.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/private.h"
@@ -60,20 +59,18 @@ static void on_program_ended(void *arg, uint32_t events)
     loop_unwatch(&f->loop, &f->program_watch);
 }
 
-/* The process that has made the socket of --program-fd. The node's runner notices its end itself. */
+/* The end of the program of --program-fd. The node's runner notices it itself. */
 static int watch_program(struct node_process *f, struct err *e)
 {
-    struct ucred peer;
-    socklen_t len = sizeof peer;
+    struct child program;
 
     f->program_watch = (struct watch){.fd = -1, .ready = on_program_ended, .arg = f};
     if (f->opt.program_fd == 0)
         return 0;
-    if (getsockopt(f->opt.program_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+    if (child_adopt(&program, f->opt.program_fd) < 0)
         return err_errno(e, ERR_USAGE, "--program-fd %d", f->opt.program_fd);
-    f->program_watch.fd = compat_pidfd_open(peer.pid);
-    return f->program_watch.fd < 0 ? err_errno(e, ERR_IO, "process %ld, of --program-fd", (long)peer.pid)
-                                   : loop_watch(&f->loop, &f->program_watch, EPOLLIN, e);
+    f->program_watch.fd = program.fd;
+    return loop_watch(&f->loop, &f->program_watch, EPOLLIN, e);
 }
 
 /* A process that was killed after all have met would be waited for in vain. */

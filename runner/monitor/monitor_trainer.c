@@ -11,8 +11,8 @@
  * ends with the monitor (PR_SET_PDEATHSIG). Processes that it has started become the monitor's children when
  * it ends (PR_SET_CHILD_SUBREAPER), and are killed then, whatever their group or session.
  *
- * A program that a launcher has started, and that has started the node (agent/folder/rank_job.h), is no child
- * of the monitor, which only watches its end. */
+ * A program that a launcher has started, and that has started the node (agent/folder/folder_node.h), is no
+ * child of the monitor, which only watches its end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -33,7 +33,6 @@
 #include "runner/monitor/monitor_state.h"
 #include "runner/sandbox/sandbox.h"
 #include "shared/base/clock.h"
-#include "shared/base/compat.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/process.h"
@@ -360,25 +359,19 @@ static int make_program(struct monitor_trainer *t, const struct orders_job *job,
     return rc;
 }
 
-/* The socket's other end is of the process that has made it. */
+/* The program has made the socket. */
 static int adopt_program(struct monitor_trainer *t, struct err *e)
 {
     struct settings set;
-    struct ucred peer;
-    socklen_t len = sizeof peer;
 
     if (read_settings(&set, e) < 0)
         return e->code;
     snprintf(t->name, sizeof t->name, "%.*s", (int)sizeof t->name - 1, set.trainer);
-    if (fcntl(ORDERS_PROGRAM_FD, F_SETFD, FD_CLOEXEC) < 0 ||
-        getsockopt(ORDERS_PROGRAM_FD, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-        return err_errno(e, ERR_TRAINER, "the socket of %s", t->name);
     t->is_adopted = true;
     t->output.fds[OUTPUT_STDOUT] = t->output.fds[OUTPUT_STDERR] = -1;
-    t->child = (struct child){.pid = peer.pid, .fd = compat_pidfd_open(peer.pid)};
-    if (t->child.fd < 0)
-        return err_errno(e, ERR_TRAINER, "process %ld of %s", (long)peer.pid, t->name);
-    fprintf(stderr, "%s has started this node, and runs as process %ld\n", t->name, (long)peer.pid);
+    if (fcntl(ORDERS_PROGRAM_FD, F_SETFD, FD_CLOEXEC) < 0 || child_adopt(&t->child, ORDERS_PROGRAM_FD) < 0)
+        return err_errno(e, ERR_TRAINER, "the process of %s, which has started this node", t->name);
+    fprintf(stderr, "%s has started this node, and runs as process %ld\n", t->name, (long)t->child.pid);
     return ORDERS_PROGRAM_FD;
 }
 

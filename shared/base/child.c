@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -151,6 +152,17 @@ int child_start(struct child *c, const struct child_how *how, struct err *e)
     child_wait(c);
     errno = why;
     return err_errno(e, ERR_IO, "cannot run %s", how->argv[0]);
+}
+
+int child_adopt(struct child *c, int fd)
+{
+    struct ucred maker;
+    socklen_t len = sizeof maker;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &len) < 0)
+        return -1;
+    *c = (struct child){.pid = maker.pid, .fd = compat_pidfd_open(maker.pid)};
+    return c->fd < 0 ? -1 : 0;
 }
 
 int child_wait(struct child *c)

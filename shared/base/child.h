@@ -39,6 +39,11 @@ int child_start(struct child *c, const struct child_how *how, struct err *e);
  * ERR_IO. */
 int child_fork(struct child *c, bool is_foreign, struct err *e);
 
+/* Watches the process that has made the pair of sockets of which `fd` is one. It need not be a child, so that
+ * child_wait() and child_end() are not for it; the caller closes c->fd. -1 and errno: ENOTSOCK, `fd` is no
+ * socket; ESRCH, the process has ended. */
+int child_adopt(struct child *c, int fd);
+
 /* Waits until the child has ended; to wait for other events as well, poll() c->fd first. Returns the status
  * as waitpid(). Kills the processes that a foreign child has left in its group. */
 int child_wait(struct child *c);

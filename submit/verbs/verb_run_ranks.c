@@ -8,14 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "shared/base/child.h"
 #include "shared/base/clock.h"
-#include "shared/base/compat.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/job/job_folder.h"
@@ -47,19 +45,17 @@ static const char *variable(const char *name)
     return getenv(name);
 }
 
-/* The process that has made the socket. */
 static int find_program(struct ranks *r, struct err *e)
 {
-    struct ucred peer;
-    socklen_t len = sizeof peer;
+    struct child program;
 
     r->program_end = -1;
     if (r->opt.program_fd == 0)
         return 0;
-    if (getsockopt(r->opt.program_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+    if (child_adopt(&program, r->opt.program_fd) < 0)
         return err_errno(e, ERR_USAGE, "--program-fd %d", r->opt.program_fd);
-    r->program_end = compat_pidfd_open(peer.pid);
-    return r->program_end < 0 ? err_errno(e, ERR_IO, "process %ld, of --program-fd", (long)peer.pid) : 0;
+    r->program_end = program.fd;
+    return 0;
 }
 
 /* What all processes of this launch know of it. */

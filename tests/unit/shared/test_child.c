@@ -1,8 +1,10 @@
 #include "shared/base/child.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -239,6 +241,29 @@ TEST(a_child_ends_with_the_process_that_started_it)
     }
 }
 
+TEST(the_process_that_has_made_a_pair_of_sockets_is_watched_by_either_end)
+{
+    int pair[2], pipes[2];
+    struct child c;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    for (int i = 0; i < 2; i++) {
+        struct pollfd p = {.events = POLLIN};
+
+        assert_int_equal(child_adopt(&c, pair[i]), 0);
+        assert_int_equal(c.pid, getpid());
+        p.fd = c.fd;
+        assert_int_equal(poll(&p, 1, 0), 0);
+        close(c.fd);
+        close(pair[i]);
+    }
+    assert_int_equal(pipe(pipes), 0);
+    assert_int_equal(child_adopt(&c, pipes[0]), -1);
+    assert_int_equal(errno, ENOTSOCK);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +277,7 @@ int main(void)
         cmocka_unit_test(a_child_that_ignores_sigterm_is_killed_after_the_grace_time_with_its_descendants),
         cmocka_unit_test(processes_left_by_a_foreign_child_are_ended),
         cmocka_unit_test(a_child_ends_with_the_process_that_started_it),
+        cmocka_unit_test(the_process_that_has_made_a_pair_of_sockets_is_watched_by_either_end),
     };
 
     return run_on_both_kernels(tests);
