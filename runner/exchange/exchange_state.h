@@ -1,9 +1,8 @@
 /* exchange_state -- saves the codecs' state of one node, between rounds, as tensors of a checkpoint, and
  * restores it.
  *
- *   codec/K/cursor    I64 (11), enum checkpoint_cursor of shared/records/weights.h: step, round, samples
- *   since
- *                     the last exchange, the four 64-bit words of uniform()'s generator, the bits of
+ *   codec/K/cursor    I64 (11), by enum checkpoint_cursor (shared/records/weights.h): step, round, samples
+ *                     since the last exchange, the four 64-bit words of uniform()'s generator, the bits of
  *                     lr_factor, n_local, the bits of lr_sum, in asgd the server's round of the parameters;
  *                     K is the number of a worker's server, otherwise 0
  *   codec/K/state     U8: the codec's state; a field set by zeros() or array() is saved as 0
