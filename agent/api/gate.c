@@ -206,7 +206,6 @@ static bool check_token(const struct gate_rules *rules, const struct gate_input 
 
 static bool take_job_key(const struct gate_input *in, struct request *rq, struct gate_refusal *refusal)
 {
-    uint8_t digest[SHA256_BYTES];
     const char *value;
     size_t n = head_count(in->head, "X-Job-Key", &value);
 
@@ -215,8 +214,7 @@ static bool take_job_key(const struct gate_input *in, struct request *rq, struct
     if (n > 1 || !is_base64url(value))
         return refuse_request(refusal, BAD_REQUEST,
                               "X-Job-Key is not one key of 43 letters, digits, '-' and '_'");
-    sha256(digest, value, strlen(value));
-    hex_encode(rq->job_key, digest, sizeof digest);
+    sha256_hex(rq->job_key, value, strlen(value));
     return true;
 }
 

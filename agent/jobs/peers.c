@@ -100,7 +100,6 @@ int start_document_parse(struct start_document *out, const json_t *doc, const st
 {
     static const char *const keys[] = {"attempt", "peers", NULL};
     struct start_document d = {.nodes = json_array()};
-    uint8_t digest[SHA256_BYTES];
 
     if (json_only_keys(doc, keys, "", e) < 0 ||
         json_get_int(&d.attempt, doc, "attempt", 1, 1000000, "", e) < 0 ||
@@ -111,8 +110,7 @@ int start_document_parse(struct start_document *out, const json_t *doc, const st
         err_set(e, ERR_NOMEM, "no memory for the start document");
         goto fail;
     }
-    sha256(digest, d.line, strlen(d.line));
-    hex_encode(d.digest, digest, sizeof digest);
+    sha256_hex(d.digest, d.line, strlen(d.line));
     *out = d;
     return 0;
 fail:

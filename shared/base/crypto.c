@@ -22,6 +22,14 @@ void sha256(uint8_t out[SHA256_BYTES], const void *bytes, size_t len)
     must(gnutls_hash_fast(GNUTLS_DIG_SHA256, bytes, len, out));
 }
 
+void sha256_hex(char out[SHA256_HEX], const void *bytes, size_t len)
+{
+    uint8_t digest[SHA256_BYTES];
+
+    sha256(digest, bytes, len);
+    hex_encode(out, digest, sizeof digest);
+}
+
 void hmac_sha256(uint8_t out[SHA256_BYTES], const uint8_t *key, size_t key_len, const void *bytes, size_t len)
 {
     must(gnutls_hmac_fast(GNUTLS_MAC_SHA256, key, key_len, bytes, len, out));

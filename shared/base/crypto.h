@@ -16,6 +16,7 @@ enum {
 };
 
 void sha256(uint8_t out[SHA256_BYTES], const void *bytes, size_t len);
+void sha256_hex(char out[SHA256_HEX], const void *bytes, size_t len);
 void hmac_sha256(uint8_t out[SHA256_BYTES], const uint8_t *key, size_t key_len, const void *bytes,
                  size_t len);
 /* RFC 5869: derives `len` bytes, at most 255 * SHA256_BYTES, from a key; `info` names their purpose. */

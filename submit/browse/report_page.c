@@ -217,13 +217,11 @@ int report_page_text(char **out, size_t *len, const char *folder, json_t *run, s
 /* Puts the page with its length and SHA-256 into the list of files. */
 static void list_page(json_t *files, const char *text, size_t len)
 {
-    uint8_t sum[SHA256_BYTES];
     char hex[SHA256_HEX];
     json_t *file;
     size_t i;
 
-    sha256(sum, text, len);
-    hex_encode(hex, sum, sizeof sum);
+    sha256_hex(hex, text, len);
     json_array_foreach(files, i, file)
     {
         const char *name = json_string_value(json_object_get(file, "name"));

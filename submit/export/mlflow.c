@@ -210,21 +210,13 @@ static bool find_experiment(struct store *s)
     return found;
 }
 
-static void hash_text(char out[SHA256_HEX], const char *text)
-{
-    uint8_t sum[SHA256_BYTES];
-
-    sha256(sum, text, strlen(text));
-    hex_encode(out, sum, sizeof sum);
-}
-
 /* 18 decimal digits, as MLflow's own ids. */
 static void make_experiment_id(struct store *s)
 {
     char hex[SHA256_HEX];
     unsigned long long v;
 
-    hash_text(hex, s->experiment);
+    sha256_hex(hex, s->experiment, strlen(s->experiment));
     hex[15] = '\0';
     v = strtoull(hex, NULL, 16) % 900000000000000000ULL + 100000000000000000ULL;
     snprintf(s->experiment_id, EXPERIMENT_DIGITS + 1, "%llu", v);
@@ -234,16 +226,17 @@ static int open_run(struct store *s, struct err *e)
 {
     const char *set = json_text_at(json_object_get(s->run, "settings"), "dataset");
     const char *model = json_text_at(json_object_get(json_object_get(s->run, "facts"), "model"), "name");
+    const char *id = json_text_at(s->run, "id");
     char hex[SHA256_HEX], path[PATH_MAX];
 
-    if (!json_text_at(s->run, "id")[0])
+    if (!id[0])
         return err_set(e, ERR_CONFIG, "run.json has no id of a job");
     if (model[0])
         snprintf(s->experiment, sizeof s->experiment, "%.*s%s%.100s", (int)strcspn(set, ":"), set,
                  set[0] ? " " : "", model);
     else
         strcpy(s->experiment, "executors");
-    hash_text(hex, json_text_at(s->run, "id"));
+    sha256_hex(hex, id, strlen(id));
     snprintf(s->run_id, sizeof s->run_id, "%.*s", RUN_DIGITS, hex);
     if (!find_experiment(s)) {
         make_experiment_id(s);

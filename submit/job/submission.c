@@ -26,11 +26,8 @@ static const double RENEW_S = 5, RELEASE_S = 5, WAIT_REPORT_S = 30;
 
 void blob_set(struct blob *b, void *take_bytes, size_t len)
 {
-    uint8_t sum[SHA256_BYTES];
-
-    sha256(sum, take_bytes, len);
     *b = (struct blob){.bytes = take_bytes, .len = len};
-    hex_encode(b->hex, sum, sizeof sum);
+    sha256_hex(b->hex, take_bytes, len);
 }
 
 int blob_read(struct blob *b, const char *path, size_t max, struct err *e)
