@@ -92,14 +92,6 @@ static bool is_wanted(void *arg, const char *path, const struct meeting_point *p
     return true;
 }
 
-static int name_blob(char path[PATH_MAX], const struct task *t, const char *hex, struct err *e)
-{
-    char name[SHA256_HEX + 8];
-
-    snprintf(name, sizeof name, "blobs/%s", hex);
-    return file_join(path, PATH_MAX, t->jobs->opt->dir, name, e);
-}
-
 static int hash_file(char hex[SHA256_HEX], const char *path, struct err *e)
 {
     uint8_t digest[SHA256_BYTES];
@@ -111,55 +103,80 @@ static int hash_file(char hex[SHA256_HEX], const char *path, struct err *e)
     return 0;
 }
 
-/* A file of the job folder, which may have been damaged or replaced since it was written. */
-static int import_file(const struct task *t, const char *job_folder, const char *hex, struct err *e)
+static int name_package(char path[PATH_MAX], const char *job_folder, const char *hex, struct err *e)
 {
-    char name[SHA256_HEX + 16], path[PATH_MAX], found[SHA256_HEX];
+    char name[SHA256_HEX + 16];
 
     snprintf(name, sizeof name, JOB_FOLDER_PACKAGES "/%s", hex);
-    if (file_join(path, sizeof path, job_folder, name, e) < 0 || hash_file(found, path, e) < 0)
+    return file_join(path, PATH_MAX, job_folder, name, e);
+}
+
+/* A file of the job folder may have been damaged or replaced since it was written. */
+static int check_name(const char *path, const char *found, const char *hex, struct err *e)
+{
+    return strcmp(found, hex) == 0
+               ? 0
+               : err_set(e, ERR_CONFIG, "%s is damaged: its SHA-256 is not its name", path);
+}
+
+static int import_file(const struct task *t, const char *job_folder, const char *hex, struct err *e)
+{
+    char path[PATH_MAX], found[SHA256_HEX];
+
+    if (name_package(path, job_folder, hex, e) < 0 || hash_file(found, path, e) < 0 ||
+        check_name(path, found, hex, e) < 0)
         return e->code;
-    if (strcmp(found, hex) != 0)
-        return err_set(e, ERR_CONFIG, "%s is damaged: its SHA-256 is not its name", path);
     return blob_take(&t->jobs->blobs, hex, path, e);
 }
 
-/* {"files":{NAME:HEX}} */
-static json_t *one_file(const char *name, const char *hex)
+static int read_settings(json_t **out, const char *job_folder, const char *hex, struct err *e)
 {
-    return json_pack("{s:{s:s}}", "files", name, hex);
-}
-
-static int put_settings(const struct task *t, json_t *settings, char hex[SHA256_HEX], struct err *e)
-{
-    char *line = json_line(settings), path[PATH_MAX];
-    uint8_t digest[SHA256_BYTES];
+    char path[PATH_MAX], found[SHA256_HEX], *text;
+    size_t len;
     int rc;
 
-    if (!line)
-        return err_set(e, ERR_NOMEM, "no memory for the job's settings");
-    sha256(digest, line, strlen(line));
-    hex_encode(hex, digest, sizeof digest);
-    rc = name_blob(path, t, hex, e) < 0 ? e->code : file_write(path, line, strlen(line), 0400, e);
+    if (name_package(path, job_folder, hex, e) < 0 || file_read(&text, &len, path, SETTINGS_BYTES_MAX, e) < 0)
+        return e->code;
+    sha256_hex(found, text, len);
+    rc = check_name(path, found, hex, e) < 0 ? e->code : json_parse(out, text, len, path, e);
+    free(text);
+    return rc;
+}
+
+/* {"files":{NAME:HEX}}; NULL: ERR_NOMEM. */
+static json_t *one_file(const char *name, const char *hex, struct err *e)
+{
+    json_t *out = json_pack("{s:{s:s}}", "files", name, hex);
+
+    if (!out)
+        err_set(e, ERR_NOMEM, "no memory for the name of %s", name);
+    return out;
+}
+
+static int put_settings(const struct task *t, const json_t *settings, char hex[SHA256_HEX], struct err *e)
+{
+    char *line = json_line(settings);
+    int rc = line ? blob_put(&t->jobs->blobs, hex, line, strlen(line), e)
+                  : err_set(e, ERR_NOMEM, "no memory for the job's settings");
+
     free(line);
     return rc;
 }
 
-/* The job's settings, but for that it starts from a checkpoint. */
+/* The job's settings, except that it starts from a checkpoint. */
 static json_t *settings_of_resumed(const struct task *t, const char *job_folder, const json_t *files,
                                    struct err *e)
 {
-    char name[SHA256_HEX + 16], path[PATH_MAX], hex[SHA256_HEX];
+    const char *packed = json_text_at(json_object_get(files, "files"), "settings.json");
+    char hex[SHA256_HEX];
     json_t *settings, *out = NULL;
 
-    snprintf(name, sizeof name, JOB_FOLDER_PACKAGES "/%s",
-             json_text_at(json_object_get(files, "files"), "settings.json"));
-    if (file_join(path, sizeof path, job_folder, name, e) < 0 ||
-        json_read(&settings, path, SETTINGS_BYTES_MAX, e) < 0)
+    if (read_settings(&settings, job_folder, packed, e) < 0)
         return NULL;
-    json_object_set_new(settings, "starts_from", json_string("checkpoint"));
-    if (put_settings(t, settings, hex, e) == 0)
-        out = one_file("settings.json", hex);
+    if (json_object_set_new(settings, "starts_from", json_string("checkpoint")) < 0)
+        err_set(e, ERR_NOMEM, "no memory for the job's settings");
+    else if (put_settings(t, settings, hex, e) == 0)
+        out = one_file("settings.json", hex, e);
     json_decref(settings);
     return out;
 }
@@ -175,7 +192,7 @@ static json_t *weights_of_resumed(const struct task *t, const struct meeting_poi
     }
     if (hash_file(hex, w.path, e) < 0 || blob_take(&t->jobs->blobs, hex, w.path, e) < 0)
         return NULL;
-    return one_file("weights.safetensors", hex);
+    return one_file("weights.safetensors", hex, e);
 }
 
 static int take_package(struct task *t, const char *job_folder, enum package p, const json_t *files,

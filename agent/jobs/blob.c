@@ -164,6 +164,17 @@ void blob_drop(struct blob_upload *u, struct blob_store *s)
     u->is_open = false;
 }
 
+int blob_put(struct blob_store *s, char hex[SHA256_HEX], const void *bytes, size_t len, struct err *e)
+{
+    struct blob_upload u;
+
+    sha256_hex(hex, bytes, len);
+    if (blob_begin(&u, s, hex, len, e) < 0)
+        return e->code;
+    blob_add(&u, s, bytes, len); /* keeps its error for the end */
+    return blob_end(&u, s, e);
+}
+
 /* Whether the file system, or this pair of folders, has no hard links: BeeGFS and exFAT have none, Lustre and
  * some volumes of Kubernetes none between folders, ext4 at most 65,000 of one file. */
 static bool lacks_links(int error)

@@ -48,6 +48,9 @@ int blob_add(struct blob_upload *u, struct blob_store *s, const void *bytes, siz
 int blob_end(struct blob_upload *u, struct blob_store *s, struct err *e);
 void blob_drop(struct blob_upload *u, struct blob_store *s); /* no effect on {0} and after blob_end */
 
+/* Stores the bytes and sets `hex`, their SHA-256. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
+int blob_put(struct blob_store *s, char hex[SHA256_HEX], const void *bytes, size_t len, struct err *e);
+
 /* Links the blob to dir/name, or copies it where the file system has no hard links; a file there is replaced
  * as a whole. ERR_NOT_FOUND: it is not stored. */
 int blob_link(struct blob_store *s, const char *hex, int dir_fd, const char *name, struct err *e);

@@ -12,20 +12,12 @@
 
 static const char foo[] = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
 
-static void hex_of(char hex[SHA256_HEX], const void *bytes, size_t len)
-{
-    uint8_t digest[SHA256_BYTES];
-
-    sha256(digest, bytes, len);
-    hex_encode(hex, digest, sizeof digest);
-}
-
 static void put(struct blob_store *s, char hex[SHA256_HEX], const void *bytes, size_t len)
 {
     struct blob_upload u;
     struct err e;
 
-    hex_of(hex, bytes, len);
+    sha256_hex(hex, bytes, len);
     assert_ok(blob_begin(&u, s, hex, len, &e));
     assert_ok(blob_add(&u, s, bytes, len / 2));
     assert_ok(blob_add(&u, s, (const char *)bytes + len / 2, len - len / 2));
@@ -111,6 +103,28 @@ TEST(only_a_digest_becomes_a_file_name)
         assert_int_equal(blob_begin(&u, &s, names[i], 3, &e), ERR_CONFIG);
         assert_int_equal(blob_link(&s, names[i], AT_FDCWD, "/tmp/never", &e), ERR_NOT_FOUND);
     }
+    blob_store_close(&s);
+    unit_remove(folder);
+}
+
+TEST(bytes_in_memory_are_stored_as_those_of_an_upload)
+{
+    const char *folder = unit_folder();
+    struct blob_store s;
+    struct stat st;
+    struct err e;
+    char hex[SHA256_HEX], path[256];
+
+    assert_ok(blob_store_open(&s, folder, 1 << 20, &e));
+    for (int i = 0; i < 2; i++) { /* repeating it is harmless */
+        assert_ok(blob_put(&s, hex, "foo", 3, &e));
+        assert_string_equal(hex, foo);
+        assert_int_equal(blob_size(&s, foo), 3);
+    }
+    assert_int_equal(count_files(folder), 1);
+    snprintf(path, sizeof path, "%s/%s", folder, foo);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0400);
     blob_store_close(&s);
     unit_remove(folder);
 }
@@ -213,7 +227,7 @@ TEST(where_there_are_no_hard_links_blobs_are_copied)
     snprintf(store, sizeof store, "%s/blobs", folder);
     snprintf(path, sizeof path, "%s/file", folder);
     assert_ok(file_write(path, "file", 4, 0600, &e));
-    hex_of(hex, "file", 4);
+    sha256_hex(hex, "file", 4);
     assert_ok(blob_store_open(&s, store, 1000, &e));
     assert_ok(blob_take(&s, hex, path, &e));
     assert_int_equal(blob_size(&s, hex), 4);
@@ -263,6 +277,7 @@ int main(void)
         cmocka_unit_test(a_blob_is_stored_read_only_under_its_digest),
         cmocka_unit_test(bytes_that_do_not_match_the_digest_leave_no_file),
         cmocka_unit_test(only_a_digest_becomes_a_file_name),
+        cmocka_unit_test(bytes_in_memory_are_stored_as_those_of_an_upload),
         cmocka_unit_test(partial_blobs_are_removed_after_a_crash),
         cmocka_unit_test(a_blob_replaces_the_file_of_another_at_once_and_its_own_link),
         cmocka_unit_test(where_there_are_no_hard_links_blobs_are_copied),
