@@ -18,6 +18,7 @@
 #include "shared/base/json.h"
 #include "shared/job/job_folder.h"
 #include "shared/job/launch_rank.h"
+#include "shared/trainer/trainer_link.h"
 #include "submit/job/launcher_process.h"
 #include "submit/launch/slurm.h"
 #include "submit/options/options_table.h"
@@ -201,13 +202,14 @@ static bool is_there(const struct ranks *r)
     return job_folder_is(r->folder);
 }
 
-/* The job that process 0 writes. */
+/* The job that process 0 writes, which starts the training program before, so that it describes itself. */
 static int await_job(const struct ranks *r, struct err *e)
 {
+    const double limit = AWAIT_S + (r->opt.trainer[0] ? TRAINER_START_S : 0);
     double since = clock_now(), told = since;
     char until[TEXT_AMOUNT];
 
-    text_hour(until, clock_wall() + AWAIT_S);
+    text_hour(until, clock_wall() + limit);
     *e = (struct err){0};
     while (!is_there(r)) {
         struct pollfd p[] = {{.fd = interrupt_fd(), .events = POLLIN},
@@ -215,9 +217,9 @@ static int await_job(const struct ranks *r, struct err *e)
 
         if (interrupt_check(e) < 0 || check_refusal(r, e) < 0)
             return e->code;
-        if (clock_now() > since + AWAIT_S) {
+        if (clock_now() > since + limit) {
             err_set(e, ERR_TIMEOUT, "process 0 has not written the job into %s within %g s", r->folder,
-                    AWAIT_S);
+                    limit);
             return err_hint(
                 e, "Is it on a file system that all machines of the job share? -o DIR names another one.");
         }
