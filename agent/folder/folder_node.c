@@ -33,6 +33,7 @@
 #include "shared/job/launch_rank.h"
 #include "shared/job/pair_key.h"
 #include "shared/job/reason.h"
+#include "shared/trainer/trainer_link.h"
 
 enum rank_status {
     EXIT_DONE = 0,
@@ -114,16 +115,24 @@ static void text_of_hour(char out[16], double wall)
     strftime(out, 16, "%H:%M:%S", &tm);
 }
 
+/* Once all have met, a process waits for nodes that load, and for a training program's start as long as their
+ * runners do. */
+static double wait_limit(const struct node_process *f)
+{
+    return f->opt.timeout_s + (f->meet.attempt > 0 && f->set.trainer[0] ? TRAINER_START_S : 0);
+}
+
 /* Says whom it waits for, and until when; ERR_TIMEOUT: the time is over. */
 static int tell_waiting(struct node_process *f, struct err *e)
 {
     struct meeting *m = &f->meet;
-    double now = clock_now(), left = m->waits_since + f->opt.timeout_s - now;
+    double now = clock_now(), left = m->waits_since + wait_limit(f) - now;
     char who[400], until[16], text[512];
 
     meeting_missing(m, who, sizeof who);
     if (left < 0) {
-        err_set(e, ERR_TIMEOUT, "%s did not come within %g s", who, f->opt.timeout_s);
+        err_set(e, ERR_TIMEOUT, "%s %s within %g s", who, m->attempt > 0 ? "was not ready" : "did not come",
+                wait_limit(f));
         meeting_give_up(m, e->text);
         return err_hint(e,
                         "Are all %d processes started, and is %s the same folder for all? --timeout S of "

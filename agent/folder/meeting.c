@@ -384,6 +384,7 @@ int meeting_gather(struct meeting *m, struct err *e)
 int meeting_say_ready(struct meeting *m, int port, const char *failed, struct err *e)
 {
     m->members[m->rank].port = port;
+    begin_step(m);
     return put(m, "ready", m->rank,
                failed ? json_pack("{s:s, s:o}", "launch", m->launch, "failed", json_text(failed, 900))
                       : json_pack("{s:s, s:i}", "launch", m->launch, "port", port),

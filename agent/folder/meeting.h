@@ -43,7 +43,8 @@ void meeting_close(struct meeting *m);
  * with other names are ignored. ERR_CONFLICT: the job has succeeded already. ERR_REFUSED: the leader has
  * refused, and *e has its sentence. ERR_CONFIG: a file of this launch is damaged. */
 int meeting_gather(struct meeting *m, struct err *e);
-/* Says that this node is ready at the port, or with `failed`, a sentence, that it has failed. */
+/* Says that this node is ready at the port, from when on it waits for the others, or with `failed`, a
+ * sentence, that it has failed. */
 int meeting_say_ready(struct meeting *m, int port, const char *failed, struct err *e);
 /* All nodes are ready, and members[].port is known. ERR_LOST: one has failed. ERR_CONFIG: as above. */
 int meeting_start(struct meeting *m, struct err *e);

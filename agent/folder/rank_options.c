@@ -24,7 +24,9 @@ static const struct args_option table[] = {
      "first "
      "one runs (as the launcher says)"},
     {"timeout", "", ARGS_NUMBER, AT(timeout_s), 1, 0, "S",
-     "seconds to wait for the other processes before the job starts (300)", .min = 1, .max = 1e6},
+     "seconds to wait until the other processes have come, and then until all nodes are ready (300; with a "
+     "training program 600 more)",
+     .min = 1, .max = 1e6},
     {"program-fd", "", ARGS_INT, AT(program_fd), 1, 0, "N",
      "descriptor of the socket of a training program that runs already, in place of one that the node starts",
      .min = 3, .max = 1 << 20},
