@@ -48,6 +48,7 @@ enum rank_status {
 /* From one look at a file of the meeting to the next, at first and at last; from one message about a wait to
  * the next; from one look at what other processes say to the next. */
 static const double POLL_S = 0.01, POLL_MAX_S = 0.25, TELL_S = 10, LOOK_S = 0.5;
+static const double FAILURE_S = 20; /* time for the others to come and to be told why this process ends */
 
 /* Waiting. */
 
@@ -83,9 +84,8 @@ static int check_members(struct node_process *f, struct err *e)
 
     if (!k || rc != 0)
         return rc < 0 ? rc : 0;
-    err_set(e, ERR_LOST, "process %d (node %d) on %s was killed before the start", gone, k->node, k->machine);
-    meeting_give_up(&f->meet, e->text);
-    return e->code;
+    return err_set(e, ERR_LOST, "process %d (node %d) on %s was killed before the start", gone, k->node,
+                   k->machine);
 }
 
 static int check_waiting(struct node_process *f, struct err *e)
@@ -133,7 +133,6 @@ static int tell_waiting(struct node_process *f, struct err *e)
     if (left < 0) {
         err_set(e, ERR_TIMEOUT, "%s %s within %g s", who, m->attempt > 0 ? "was not ready" : "did not come",
                 wait_limit(f));
-        meeting_give_up(m, e->text);
         return err_hint(e,
                         "Are all %d processes started, and is %s the same folder for all? --timeout S of "
                         "job_runner waits longer.",
@@ -209,10 +208,10 @@ static int lock_node(struct node_process *f, struct err *e)
     return 0;
 }
 
-static int open_node(struct node_process *f, struct err *e)
+/* Takes the node for this process. */
+static int claim_node(struct node_process *f, struct err *e)
 {
-    char exe_dir[PATH_MAX - 16], path[PATH_MAX], *no_arguments[] = {f->name, NULL};
-    int rc;
+    char path[PATH_MAX], *no_arguments[] = {f->name, NULL};
 
     if (agent_options_parse(&f->agent, AGENT_RUN, 1, no_arguments, e) < 0 ||
         file_join(path, sizeof path, f->folder, job_folder_node_name(f->name, f->spec.node), e) < 0)
@@ -226,8 +225,36 @@ static int open_node(struct node_process *f, struct err *e)
     f->agent.job_memory_gib = f->opt.job_memory_gib;
     memcpy(f->agent.trainer_python, f->opt.trainer_python, sizeof f->agent.trainer_python);
     log_rename(f->name);
-    if (file_mkdirs(f->agent.dir, 0700, e) < 0 || other_launch_await(f, e) < 0 || lock_node(f, e) < 0 ||
-        file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || loop_open(&f->loop, e) < 0)
+    if (file_mkdirs(f->agent.dir, 0700, e) < 0 || other_launch_await(f, e) < 0 || lock_node(f, e) < 0)
+        return e->code;
+    return loop_open(&f->loop, e);
+}
+
+/* Before anything else that can fail, so that the others learn of it. */
+static int open_meeting(struct node_process *f, struct err *e)
+{
+    struct meeting_member mine = {.node = f->spec.node};
+    const json_t *nodes = json_object_get(f->document, "nodes");
+
+    memcpy(mine.machine, f->machine, sizeof mine.machine);
+    memcpy(mine.launch, f->launch, sizeof mine.launch);
+    memcpy(mine.given, f->opt.host, sizeof mine.given);
+    process_boot(mine.boot);
+    node_address_own(mine.address);
+    if (meeting_open(&f->meet, f->folder, f->rank, f->n_nodes, &mine, e) < 0)
+        return e->code;
+    for (int r = 0; r < f->n_nodes; r++)
+        f->meet.members[r].node = (int)json_integer_value(
+            json_object_get(json_object_get(json_array_get(nodes, (size_t)r), "reservation"), "node"));
+    return 0;
+}
+
+static int open_node(struct node_process *f, struct err *e)
+{
+    char exe_dir[PATH_MAX - 16];
+    int rc;
+
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0)
         return e->code;
     file_remove_temporary(f->agent.dir);
     snprintf(f->address, sizeof f->address, "process %d", f->rank);
@@ -349,28 +376,18 @@ static int restore_attempts(struct node_process *f, struct err *e)
         if (file_join(path, sizeof path, t->dir, JOB_FOLDER_NODE, e) == 0 && access(path, F_OK) < 0)
             folder_state_write_ended(f, t);
     }
+    f->has_read_attempts = true;
     return 0;
 }
 
 static int meet_others(struct node_process *f, struct err *e)
 {
-    struct meeting_member mine = {.node = f->spec.node};
+    struct meeting_member *mine = &f->meet.members[f->rank];
     const struct task *last = task_find(&f->jobs, f->spec.id);
-    const json_t *nodes = json_object_get(f->document, "nodes");
 
-    memcpy(mine.machine, f->machine, sizeof mine.machine);
-    memcpy(mine.launch, f->launch, sizeof mine.launch);
-    memcpy(mine.boot, f->jobs.boot, sizeof mine.boot);
-    memcpy(mine.given, f->opt.host, sizeof mine.given);
-    node_address_own(mine.address);
-    mine.attempt = last ? last->job.spec.attempt : 0;
-    mine.state = last ? last->job.state : JOB_PENDING;
-    rank_checkpoints_list(&mine, &f->jobs, f->spec.id);
-    if (meeting_open(&f->meet, f->folder, f->rank, f->n_nodes, &mine, e) < 0)
-        return e->code;
-    for (int r = 0; r < f->n_nodes; r++)
-        f->meet.members[r].node = (int)json_integer_value(
-            json_object_get(json_object_get(json_array_get(nodes, (size_t)r), "reservation"), "node"));
+    mine->attempt = last ? last->job.spec.attempt : 0;
+    mine->state = last ? last->job.state : JOB_PENDING;
+    rank_checkpoints_list(mine, &f->jobs, f->spec.id);
     folder_state_wait(f, "waits for the other processes");
     if (await(f, meeting_gather, e) < 0)
         return e->code;
@@ -387,7 +404,26 @@ static int n_workers_here(const struct node_process *f)
     return n;
 }
 
-/* Gives the node its slot, its packages and so its runner, and waits until that has loaded all. */
+/* Waits until the runner has loaded all, unless another node fails before. */
+static int await_ready(struct node_process *f, struct err *e)
+{
+    double looked_at = clock_now();
+
+    while (!node_process_is_over(f) && f->task->job.state != JOB_READY) {
+        loop_turn(&f->loop, LOOK_S);
+        folder_state_write(f);
+        node_orders_follow(f);
+        if (clock_now() - looked_at < LOOK_S)
+            continue;
+        looked_at = clock_now();
+        if (meeting_start(&f->meet, e) < 0 || check_members(f, e) < 0)
+            return e->code;
+    }
+    return node_process_is_over(f) ? err_set(e, ERR_LOST, "%s: %s", f->task->job.reason, f->task->job.message)
+                                   : 0;
+}
+
+/* Gives the node its slot, its packages and so its runner, which loads all. */
 static int prepare(struct node_process *f, struct err *e)
 {
     const struct meeting *m = &f->meet;
@@ -415,13 +451,7 @@ static int prepare(struct node_process *f, struct err *e)
         job_stop(f->task, REASON_INTERNAL, e->text, 0);
         return e->code;
     }
-    while (!node_process_is_over(f) && f->task->job.state != JOB_READY) {
-        loop_turn(&f->loop, LOOK_S);
-        folder_state_write(f);
-        node_orders_follow(f);
-    }
-    return node_process_is_over(f) ? err_set(e, ERR_LOST, "%s: %s", f->task->job.reason, f->task->job.message)
-                                   : 0;
+    return await_ready(f, e);
 }
 
 static json_t *peer_json(const struct node_process *f, int r, const uint8_t data_key[SHA256_BYTES])
@@ -519,15 +549,24 @@ static enum rank_status conclude(struct node_process *f)
 }
 
 /* The others must not wait for a node that does not come. */
+static void tell_others(struct node_process *f, const struct err *e)
+{
+    /* Processes that have not come yet are waited for only if they would wait for this one: a launcher that
+     * asks this process to end asks all, and a launch that is refused has no others. */
+    bool is_brief = e->code == ERR_CANCELLED || e->code == ERR_TIMEOUT || e->code == ERR_CONFLICT;
+    double until = clock_now() + (is_brief ? 0 : FAILURE_S);
+
+    if (f->rank != 0 && e->code == ERR_TIMEOUT)
+        return; /* process 0 has a limit of its own */
+    while (!meeting_tell_failure(&f->meet, e) && clock_now() < until && !f->signal)
+        loop_turn(&f->loop, POLL_MAX_S);
+}
+
 static void report_failure(struct node_process *f, const struct err *e)
 {
-    struct err ignored;
-
     if (!f->meet.members)
         return;
-    if (f->meet.attempt > 0 && e->code != ERR_REFUSED && e->code != ERR_TIMEOUT)
-        meeting_say_ready(&f->meet, 0, e->text, &ignored);
-    meeting_give_up(&f->meet, e->text);
+    tell_others(f, e);
     if (f->task && !node_process_is_over(f)) {
         job_stop(f->task, e->code == ERR_CANCELLED ? REASON_USER_CANCELLED : REASON_JOB_FAILED, e->text, 1);
         while (!node_process_is_over(f))
@@ -535,15 +574,16 @@ static void report_failure(struct node_process *f, const struct err *e)
     }
     if (f->task)
         folder_state_write(f);
-    else
+    else if (f->has_read_attempts)
         folder_state_restore(f, e->text);
 }
 
 static int run_node(struct node_process *f, struct err *e)
 {
-    if (read_job(f, e) < 0 || open_node(f, e) < 0 || restore_attempts(f, e) < 0 || meet_others(f, e) < 0 ||
-        prepare(f, e) < 0 || meeting_say_ready(&f->meet, f->task->job.data_port, NULL, e) < 0 ||
-        await(f, meeting_start, e) < 0 || start(f, e) < 0)
+    if (read_job(f, e) < 0 || claim_node(f, e) < 0 || open_meeting(f, e) < 0 || open_node(f, e) < 0 ||
+        restore_attempts(f, e) < 0 || meet_others(f, e) < 0 || prepare(f, e) < 0 ||
+        meeting_say_ready(&f->meet, f->task->job.data_port, e) < 0 || await(f, meeting_start, e) < 0 ||
+        start(f, e) < 0)
         return e->code;
     run_to_end(f);
     return 0;

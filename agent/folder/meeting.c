@@ -112,17 +112,25 @@ static int take_point(struct meeting_point *p, const json_t *o, const char *at, 
     return 0;
 }
 
+static void add_failure(json_t *o, const struct err *why)
+{
+    json_object_set_new(o, "failed", json_text(why->text, 900));
+    json_object_set_new(o, "cancelled", json_boolean(why->code == ERR_CANCELLED));
+}
+
 static int say_hello(struct meeting *m, struct err *e)
 {
     struct meeting_member *mine = &m->members[m->rank];
+    json_t *o;
 
     random_id(mine->nonce);
-    return put(m, "hello", m->rank,
-               json_pack("{s:s, s:s, s:o, s:s, s:s, s:s, s:i, s:s, s:o}", "launch", m->launch, "nonce",
-                         mine->nonce, "machine", json_text(mine->machine, SIZE_MAX), "boot", mine->boot,
-                         "host", mine->given, "address", mine->address, "attempt", mine->attempt, "state",
-                         job_state_name(mine->state), "checkpoints", points_json(mine)),
-               e);
+    o = json_pack("{s:s, s:s, s:o, s:s, s:s, s:s, s:i, s:s, s:o}", "launch", m->launch, "nonce", mine->nonce,
+                  "machine", json_text(mine->machine, SIZE_MAX), "boot", mine->boot, "host", mine->given,
+                  "address", mine->address, "attempt", mine->attempt, "state", job_state_name(mine->state),
+                  "checkpoints", points_json(mine));
+    if (o && m->failure.code < 0)
+        add_failure(o, &m->failure);
+    return put(m, "hello", m->rank, o, e);
 }
 
 /* A cancellation of an earlier launch does not hold for this one. */
@@ -256,27 +264,26 @@ static int take_hello(struct meeting_member *k, const json_t *o, struct err *e)
     return 0;
 }
 
+/* What process `r` says of its failure in a file; 0: nothing. */
+static int heard_failure(const struct meeting *m, int r, const json_t *o, struct err *e)
+{
+    const char *failed = json_text_at(o, "failed");
+    int code = json_is_true(json_object_get(o, "cancelled")) ? ERR_CANCELLED : ERR_LOST;
+
+    return failed[0] ? err_set(e, code, "node(%d): %.900s", m->members[r].node, failed) : 0;
+}
+
 /* Reads the hello of process `r`, if there is one. */
 static int read_hello(struct meeting *m, int r, struct err *e)
 {
     json_t *o = get_mine(m, "hello", r);
     int rc = o ? take_hello(&m->members[r], o, e) : 0;
 
+    rc = rc < 0 ? refuse_file(m, "hello", r, e) : heard_failure(m, r, o, e);
     json_decref(o);
-    if (rc == 0)
-        return 0;
-    refuse_file(m, "hello", r, e);
-    meeting_give_up(m, e->text);
-    return e->code;
-}
-
-/* A process that was killed and started again since has another nonce. */
-static int read_all_again(struct meeting *m, struct err *e)
-{
-    for (int r = 1; r < m->n; r++)
-        if (read_hello(m, r, e) < 0)
-            return e->code;
-    return 0;
+    if (rc < 0)
+        meeting_give_up(m, e);
+    return rc;
 }
 
 /* A cluster may give a name its address some time after the process has started, as Kubernetes does; the
@@ -294,21 +301,18 @@ static int lead_gathering(struct meeting *m, struct err *e)
 {
     bool is_whole = has_address(&m->members[0]);
 
+    /* Also of those that are here: one may have failed since, or was started again, with another nonce. */
     for (int r = 1; r < m->n; r++) {
-        struct meeting_member *k = &m->members[r];
-
-        if (!k->is_here && read_hello(m, r, e) < 0)
+        if (read_hello(m, r, e) < 0)
             return e->code;
-        is_whole &= k->is_here && has_address(k);
+        is_whole &= m->members[r].is_here && has_address(&m->members[r]);
     }
     if (!is_whole)
         return 0;
-    if (read_all_again(m, e) < 0)
-        return e->code;
     if (meeting_has_succeeded(m)) {
         err_set(e, ERR_CONFLICT, "the job has succeeded already, in attempt %d", m->members[0].attempt);
         err_hint(e, "job_submit collect DIR has its results; job_submit pack writes another job.");
-        meeting_give_up(m, e->text);
+        meeting_give_up(m, e);
         return e->code;
     }
     meeting_choose_hosts(m);
@@ -340,9 +344,10 @@ static int take_plan(struct meeting *m, const json_t *o, struct err *e)
     return m->resumes ? take_point(&m->resume, resume, "/resume", e) : 0;
 }
 
-static int refused_by_leader(const json_t *o, const char *key, struct err *e)
+static int ended_by_leader(struct meeting *m, const json_t *o, const char *key, int code, struct err *e)
 {
-    return err_set(e, ERR_REFUSED, "%.900s", json_text_at(o, key));
+    m->has_ended = true;
+    return err_set(e, code, "%.900s", json_text_at(o, key));
 }
 
 /* Whether the plan is an answer to this process's hello. */
@@ -366,7 +371,8 @@ static int follow_gathering(struct meeting *m, struct err *e)
     }
     plan = rc == 0 ? get_mine(m, "plan", -1) : NULL;
     if (plan && is_for_me(m, plan) && json_object_get(plan, "refused")) {
-        rc = refused_by_leader(plan, "refused", e);
+        rc = ended_by_leader(m, plan, "refused",
+                             json_is_true(json_object_get(plan, "has_failed")) ? ERR_LOST : ERR_REFUSED, e);
     } else if (plan && is_for_me(m, plan)) {
         rc = take_plan(m, plan, e) < 0 ? refuse_file(m, "plan", -1, e) : 1;
         begin_step(m);
@@ -381,14 +387,11 @@ int meeting_gather(struct meeting *m, struct err *e)
     return m->rank == 0 ? lead_gathering(m, e) : follow_gathering(m, e);
 }
 
-int meeting_say_ready(struct meeting *m, int port, const char *failed, struct err *e)
+int meeting_say_ready(struct meeting *m, int port, struct err *e)
 {
     m->members[m->rank].port = port;
     begin_step(m);
-    return put(m, "ready", m->rank,
-               failed ? json_pack("{s:s, s:o}", "launch", m->launch, "failed", json_text(failed, 900))
-                      : json_pack("{s:s, s:i}", "launch", m->launch, "port", port),
-               e);
+    return put(m, "ready", m->rank, json_pack("{s:s, s:i}", "launch", m->launch, "port", port), e);
 }
 
 /* A process that was started again after all had met finds no plan for it. */
@@ -406,20 +409,17 @@ static bool has_new_hello(struct meeting_member *k, const json_t *hello)
 static int read_ready(struct meeting *m, int r, struct err *e)
 {
     json_t *o = get_mine(m, "ready", r), *hello = !o && r > 0 ? get_mine(m, "hello", r) : NULL;
-    const char *failed = json_text_at(o, "failed");
-    int rc = 0;
+    int rc = heard_failure(m, r, o, e);
 
-    if (has_new_hello(&m->members[r], hello))
+    if (has_new_hello(&m->members[r], hello) && (rc = heard_failure(m, r, hello, e)) == 0)
         rc = err_set(e, ERR_LOST, "process %d (node %d) was started again after all had met", r,
                      m->members[r].node);
-    else if (failed[0])
-        rc = err_set(e, ERR_LOST, "node(%d): %.900s", m->members[r].node, failed);
-    else if (o && json_get_int(&m->members[r].port, o, "port", 1, UINT16_MAX, "", e) < 0)
+    else if (rc == 0 && o && json_get_int(&m->members[r].port, o, "port", 1, UINT16_MAX, "", e) < 0)
         rc = refuse_file(m, "ready", r, e);
     json_decref(hello);
     json_decref(o);
     if (rc < 0)
-        meeting_give_up(m, e->text);
+        meeting_give_up(m, e);
     return rc;
 }
 
@@ -461,8 +461,7 @@ static int follow_start(struct meeting *m, struct err *e)
     int rc = 0;
 
     if (o && json_object_get(o, "failed")) {
-        refused_by_leader(o, "failed", e);
-        rc = e->code = ERR_LOST;
+        rc = ended_by_leader(m, o, "failed", ERR_LOST, e);
     } else if (o) {
         rc = take_ports(m, json_object_get(o, "ports"), e);
         if (rc < 0)
@@ -478,18 +477,62 @@ int meeting_start(struct meeting *m, struct err *e)
     return m->rank == 0 ? lead_start(m, e) : follow_start(m, e);
 }
 
-void meeting_give_up(struct meeting *m, const char *sentence)
+void meeting_give_up(struct meeting *m, const struct err *why)
 {
     struct err ignored;
 
     if (m->rank != 0)
         return;
     put(m, "plan", -1,
-        json_pack("{s:s, s:o, s:o}", "launch", m->launch, "refused", json_text(sentence, 900), "members",
-                  members_json(m)),
+        json_pack("{s:s, s:o, s:b, s:o}", "launch", m->launch, "refused", json_text(why->text, 900),
+                  "has_failed", why->code != ERR_CONFLICT, "members", members_json(m)),
         &ignored);
-    put(m, "start", -1, json_pack("{s:s, s:o}", "launch", m->launch, "failed", json_text(sentence, 900)),
+    put(m, "start", -1, json_pack("{s:s, s:o}", "launch", m->launch, "failed", json_text(why->text, 900)),
         &ignored);
+}
+
+/* The members that came before are told once, each further one when it comes. */
+static bool lead_failing(struct meeting *m, bool is_new)
+{
+    bool is_whole = true;
+
+    for (int r = 1; r < m->n; r++) {
+        struct meeting_member *k = &m->members[r];
+        bool was_here = k->is_here;
+        struct err ignored;
+
+        if (!was_here)
+            read_hello(m, r, &ignored);
+        is_new |= k->is_here && !was_here;
+        is_whole &= k->is_here;
+    }
+    if (is_new)
+        meeting_give_up(m, &m->failure);
+    return is_whole;
+}
+
+bool meeting_tell_failure(struct meeting *m, const struct err *why)
+{
+    bool is_new = m->failure.code == 0;
+    struct err e;
+
+    if (m->has_ended)
+        return true;
+    m->failure = *why;
+    look_again(m);
+    if (m->rank == 0)
+        return lead_failing(m, is_new);
+    if (m->attempt > 0) {
+        json_t *o = json_pack("{s:s}", "launch", m->launch);
+
+        if (o)
+            add_failure(o, why);
+        put(m, "ready", m->rank, o, &e);
+        return true;
+    }
+    if (is_new && m->launch[0])
+        say_hello(m, &e);
+    return follow_gathering(m, &e) != 0;
 }
 
 void meeting_say_ended(struct meeting *m, enum job_state state, const char *reason, const char *message)

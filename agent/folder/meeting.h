@@ -3,11 +3,13 @@
  *   offer.json    of the leader: {"launch"}, random, new in each launch, with "name", the launcher's of the
  *                 launch, and "machine"
  *   hello-R.json  of process R, for each new offer: {"launch","nonce","machine","boot","host","address",
- *                 "attempt","state","checkpoints"}
+ *                 "attempt","state","checkpoints"}, with a sentence, "failed", if it has failed, and with
+ *                 "cancelled" if it was asked to end
  *   plan.json     of the leader, once there is a hello for its offer of each process: {"launch","attempt",
  *                 "one_machine","members":[{"nonce","machine","boot","host"}],"resume":{...} or null}, or,
- *                 with a sentence, "refused"
- *   ready-R.json  of process R, when its runner has loaded all: {"launch","port"}, or {"launch","failed"}
+ *                 with a sentence, "refused", and with "has_failed" if a process has failed
+ *   ready-R.json  of process R, when its runner has loaded all: {"launch","port"}, or {"launch","failed",
+ *                 "cancelled"}
  *   start.json    of the leader: {"launch","ports"}, or {"launch","failed"}
  *   ended-R.json  of process R: {"launch","state","reason","message"}
  *   stop.json     of the leader: {"launch","reason","has_failed"}: the others are to end
@@ -41,16 +43,21 @@ void meeting_close(struct meeting *m);
  *
  * All processes have met, and the attempt, the hosts and the checkpoints are known; the offers of launches
  * with other names are ignored. ERR_CONFLICT: the job has succeeded already. ERR_REFUSED: the leader has
- * refused, and *e has its sentence. ERR_CONFIG: a file of this launch is damaged. */
+ * refused, and *e has its sentence. ERR_LOST: a process has failed; ERR_CANCELLED, in the leader: was asked
+ * to end. ERR_CONFIG: a file of this launch is damaged. */
 int meeting_gather(struct meeting *m, struct err *e);
-/* Says that this node is ready at the port, from when on it waits for the others, or with `failed`, a
- * sentence, that it has failed. */
-int meeting_say_ready(struct meeting *m, int port, const char *failed, struct err *e);
-/* All nodes are ready, and members[].port is known. ERR_LOST: one has failed. ERR_CONFIG: as above. */
+/* Says that this node is ready at the port; from now on it waits for the others. */
+int meeting_say_ready(struct meeting *m, int port, struct err *e);
+/* All nodes are ready, and members[].port is known. May be called before this one is. ERR_LOST,
+ * ERR_CANCELLED, ERR_CONFIG: as above. */
 int meeting_start(struct meeting *m, struct err *e);
 
-/* The leader gives up: the others read the sentence. */
-void meeting_give_up(struct meeting *m, const char *sentence);
+/* The leader gives up: the others read why. */
+void meeting_give_up(struct meeting *m, const struct err *why);
+/* This process has failed before the start, and the others are to end. Call it again and again: true once it
+ * has told all that have to know, the leader each other process when it comes, another one the leader. No
+ * effect if the leader was first to give up. */
+bool meeting_tell_failure(struct meeting *m, const struct err *why);
 /* Says how this node has ended. */
 void meeting_say_ended(struct meeting *m, enum job_state state, const char *reason, const char *message);
 /* The leader: reads who else has ended. */

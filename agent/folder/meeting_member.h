@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "shared/base/err.h"
 #include "shared/base/process.h"
 #include "shared/job/job_state.h"
 
@@ -55,6 +56,8 @@ struct meeting {
     bool is_on_one_machine, resumes;
     struct meeting_point resume; /* from where */
     double waits_since, told_at; /* clock_now() of the present step; of its last message */
+    struct err failure;          /* of this process (meeting_tell_failure); code 0: none */
+    bool has_ended;              /* the leader has given up, and this process knows */
 };
 
 /* Whether the processes are on one machine, and so can share memory and see each other's locks. */

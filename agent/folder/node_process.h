@@ -37,6 +37,7 @@ struct node_process {
     int signal;             /* that was received; 0: none */
     bool wants_checkpoint;  /* the order was not passed on yet */
     bool has_program_ended; /* of --program-fd */
+    bool has_read_attempts; /* earlier ones, from the node's folder */
 
     double written_at, looked_at, led_at; /* clock_now() */
     uint64_t written_change;

@@ -86,7 +86,7 @@ TEST(processes_that_come_in_any_order_meet)
         assert_true(l.m[r].is_on_one_machine);
         assert_string_equal(l.m[r].members[2].host, "127.0.0.1");
         assert_false(l.m[r].resumes);
-        assert_ok(meeting_say_ready(&l.m[r], 1000 + r, NULL, &e));
+        assert_ok(meeting_say_ready(&l.m[r], 1000 + r, &e));
     }
     assert_int_equal(all_do(&l, meeting_start, 10), 3);
     for (int r = 0; r < 3; r++)
@@ -105,7 +105,7 @@ TEST(files_of_an_earlier_launch_count_for_nothing)
     all_come(&l);
     assert_int_equal(all_do(&l, meeting_gather, 10), 2);
     for (int r = 0; r < 2; r++)
-        assert_ok(meeting_say_ready(&l.m[r], 1000 + r, NULL, &e));
+        assert_ok(meeting_say_ready(&l.m[r], 1000 + r, &e));
     assert_int_equal(all_do(&l, meeting_start, 10), 2);
     /* Process 1 of the next launch finds an offer, a plan and a start of the one before. */
     come(&l, 1, &k);
@@ -149,13 +149,13 @@ TEST(a_process_that_was_started_again_after_all_have_met_ends_the_launch)
     all_come(&l);
     assert_int_equal(all_do(&l, meeting_gather, 10), 2);
     l.m[0].members[1].node = 1;
-    assert_ok(meeting_say_ready(&l.m[0], 1000, NULL, &e));
+    assert_ok(meeting_say_ready(&l.m[0], 1000, &e));
     assert_int_equal(meeting_start(&l.m[0], &e), 0);
     come(&l, 1, &k);
     assert_int_equal(meeting_gather(&l.m[1], &e), 0);
     assert_int_equal(meeting_start(&l.m[0], &e), ERR_LOST);
     assert_error_has("process 1 (node 1) was started again after all had met");
-    assert_int_equal(meeting_gather(&l.m[1], &e), ERR_REFUSED);
+    assert_int_equal(meeting_gather(&l.m[1], &e), ERR_LOST);
     assert_error_has("process 1 (node 1) was started again after all had met");
     remove_folder(&l);
 }
@@ -296,19 +296,101 @@ TEST(machines_of_one_name_are_told_apart_by_their_boots)
 
 TEST(a_node_that_fails_before_the_start_is_named_to_all)
 {
+    const struct err codec = {.code = ERR_CODEC, .text = "its codec does not load"};
     struct launch l;
     struct err e;
 
     make_folder(&l, 2);
     all_come(&l);
     assert_int_equal(all_do(&l, meeting_gather, 10), 2);
-    assert_ok(meeting_say_ready(&l.m[0], 1000, NULL, &e));
-    assert_ok(meeting_say_ready(&l.m[1], 0, "its codec does not load", &e));
+    assert_ok(meeting_say_ready(&l.m[0], 1000, &e));
+    assert_true(meeting_tell_failure(&l.m[1], &codec));
     l.m[0].members[1].node = 1; /* as the job says */
     assert_int_equal(meeting_start(&l.m[0], &e), ERR_LOST);
     assert_error_has("node(1): its codec does not load");
     assert_int_equal(meeting_start(&l.m[1], &e), ERR_LOST);
     assert_error_has("node(1): its codec does not load");
+    remove_folder(&l);
+}
+
+/* As where the folder of one machine is full. */
+TEST(a_process_that_fails_before_all_have_met_ends_the_others)
+{
+    const struct err full = {.code = ERR_NOSPACE, .text = "its disk is full"};
+    struct meeting_member k = member(2, 3, "one");
+    struct launch l;
+    struct err e;
+
+    for (int is_late = 0; is_late < 2; is_late++) { /* it fails after its hello, or before the offer */
+        make_folder(&l, 3);
+        if (is_late) {
+            all_come(&l);
+            assert_int_equal(meeting_gather(&l.m[1], &e), 0);
+            assert_int_equal(meeting_gather(&l.m[0], &e), 0);
+        } else {
+            struct meeting_member first = member(1, 3, "one");
+
+            come(&l, 1, &first);
+        }
+        assert_false(meeting_tell_failure(&l.m[1], &full));
+        if (!is_late) {
+            k = member(0, 3, "one");
+            come(&l, 0, &k);
+            k = member(2, 3, "one");
+            come(&l, 2, &k);
+            assert_false(meeting_tell_failure(&l.m[1], &full));
+        }
+        l.m[0].members[1].node = 1;
+        assert_int_equal(meeting_gather(&l.m[0], &e), ERR_LOST);
+        assert_error_has("node(1): its disk is full");
+        assert_true(meeting_tell_failure(&l.m[1], &full));
+        /* A process that has not come yet is told when it comes. */
+        assert_false(meeting_tell_failure(&l.m[0], &e));
+        assert_int_equal(meeting_gather(&l.m[2], &(struct err){0}), 0);
+        assert_true(meeting_tell_failure(&l.m[0], &e));
+        assert_int_equal(meeting_gather(&l.m[2], &e), ERR_LOST);
+        assert_error_has("node(1): its disk is full");
+        assert_true(meeting_tell_failure(&l.m[2], &e));
+        remove_folder(&l);
+    }
+}
+
+TEST(process_0_that_fails_tells_each_process_that_comes)
+{
+    const struct err full = {.code = ERR_NOSPACE, .text = "its disk is full"};
+    struct launch l;
+    struct err e;
+
+    make_folder(&l, 3);
+    all_come(&l);
+    for (int r = 1; r < 3; r++) {
+        assert_false(meeting_tell_failure(&l.m[0], &full));
+        assert_int_equal(meeting_gather(&l.m[r], &e), 0);
+    }
+    assert_true(meeting_tell_failure(&l.m[0], &full));
+    for (int r = 1; r < 3; r++) {
+        assert_int_equal(meeting_gather(&l.m[r], &e), ERR_LOST);
+        assert_error_has("its disk is full");
+    }
+    remove_folder(&l);
+}
+
+TEST(a_process_that_was_asked_to_end_cancels_the_launch)
+{
+    const struct err asked = {.code = ERR_CANCELLED, .text = "Terminated before the start"};
+    struct launch l;
+    struct err e;
+
+    make_folder(&l, 2);
+    all_come(&l);
+    assert_int_equal(meeting_gather(&l.m[1], &e), 0);
+    assert_false(meeting_tell_failure(&l.m[1], &asked));
+    assert_int_equal(meeting_gather(&l.m[0], &e), ERR_CANCELLED);
+    all_come(&l);
+    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    assert_true(meeting_tell_failure(&l.m[1], &asked));
+    assert_int_equal(meeting_start(&l.m[0], &e), ERR_CANCELLED);
+    assert_error_has("Terminated before the start");
     remove_folder(&l);
 }
 
@@ -352,7 +434,9 @@ TEST(process_0_waits_until_a_name_that_is_given_has_an_address)
     assert_int_equal(meeting_gather(&l.m[0], &e), 0);
     meeting_missing(&l.m[0], who, sizeof who);
     assert_string_equal(who, "the address of b.invalid, process 1 (node 1)");
-    snprintf(l.m[0].members[1].given, sizeof l.m[0].members[1].given, "127.0.0.1");
+    snprintf(k.given, sizeof k.given, "127.0.0.1");
+    come(&l, 1, &k);
+    assert_int_equal(meeting_gather(&l.m[1], &e), 0);
     assert_int_equal(meeting_gather(&l.m[0], &e), 1);
     remove_folder(&l);
 }
@@ -419,6 +503,9 @@ int main(void)
         cmocka_unit_test(nodes_of_one_machine_get_one_host_and_a_name_without_an_address_is_replaced),
         cmocka_unit_test(machines_of_one_name_are_told_apart_by_their_boots),
         cmocka_unit_test(a_node_that_fails_before_the_start_is_named_to_all),
+        cmocka_unit_test(a_process_that_fails_before_all_have_met_ends_the_others),
+        cmocka_unit_test(process_0_that_fails_tells_each_process_that_comes),
+        cmocka_unit_test(a_process_that_was_asked_to_end_cancels_the_launch),
         cmocka_unit_test(the_missing_processes_are_named),
         cmocka_unit_test(process_0_waits_until_a_name_that_is_given_has_an_address),
         cmocka_unit_test(process_0_and_a_user_can_stop_the_others_until_the_next_launch),
