@@ -149,6 +149,20 @@ static int tell_waiting(struct node_process *f, struct err *e)
     return 0;
 }
 
+/* And not because another node has failed. */
+static bool was_cancelled(const struct job *j)
+{
+    return j->state == JOB_CANCELLED && strcmp(j->reason, REASON_JOB_FAILED) != 0;
+}
+
+/* The node has ended before the start. */
+static int end_early(const struct node_process *f, struct err *e)
+{
+    const struct job *j = &f->task->job;
+
+    return err_set(e, was_cancelled(j) ? ERR_CANCELLED : ERR_LOST, "%s: %s", j->reason, j->message);
+}
+
 /* Repeats a step of the meeting until it is done. */
 static int await(struct node_process *f, int (*step)(struct meeting *m, struct err *e), struct err *e)
 {
@@ -163,7 +177,7 @@ static int await(struct node_process *f, int (*step)(struct meeting *m, struct e
             folder_state_write(f);
         pause = fmin(1.2 * pause, POLL_MAX_S);
         if (node_process_is_over(f))
-            return err_set(e, ERR_LOST, "%s", f->task->job.message);
+            return end_early(f, e);
     }
     return rc < 0 ? rc : 0;
 }
@@ -419,8 +433,7 @@ static int await_ready(struct node_process *f, struct err *e)
         if (meeting_start(&f->meet, e) < 0 || check_members(f, e) < 0)
             return e->code;
     }
-    return node_process_is_over(f) ? err_set(e, ERR_LOST, "%s: %s", f->task->job.reason, f->task->job.message)
-                                   : 0;
+    return node_process_is_over(f) ? end_early(f, e) : 0;
 }
 
 /* Gives the node its slot, its packages and so its runner, which loads all. */
@@ -544,8 +557,7 @@ static enum rank_status conclude(struct node_process *f)
         return k->end == JOB_CANCELLED ? EXIT_CANCELLED : EXIT_JOB_FAILED;
     if (j->state == JOB_SUCCEEDED || f->rank == 0)
         return EXIT_DONE;
-    return j->state == JOB_CANCELLED && strcmp(j->reason, REASON_JOB_FAILED) != 0 ? EXIT_CANCELLED
-                                                                                  : EXIT_JOB_FAILED;
+    return was_cancelled(j) ? EXIT_CANCELLED : EXIT_JOB_FAILED;
 }
 
 /* The others must not wait for a node that does not come. */
