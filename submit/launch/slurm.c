@@ -11,9 +11,16 @@
 #include "shared/base/child.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
+#include "shared/job/settings.h"
 #include "submit/terminal/text.h"
 
-enum { ANSWER = 4096, JOB_BYTES_MAX = 1 << 16, QUOTED = 4 * PATH_MAX, SCRIPT = 16 * PATH_MAX };
+enum {
+    ANSWER = 4096,
+    JOB_BYTES_MAX = 1 << 16,
+    QUOTED = 4 * PATH_MAX,
+    SCRIPT = 16 * PATH_MAX,
+    PROCESSES_MAX = 2 * NODES_MAX /* a worker and a server each */
+};
 
 /* What scontrol says of a job, and a time after it if the job is preempted. */
 #define PREEMPTED "PreemptTime="
@@ -48,10 +55,13 @@ static int take_count(int counts[N_COUNTS], const struct count_option *o, const 
     char *end;
     long n = strtol(value, &end, 10);
 
-    if (*end || end == value || n < 1 || n > 1000000) {
+    if (*end || end == value || n < 1) {
         err_set(e, ERR_USAGE, "--slurm: %s \"%.40s\" is no number", o->name, value);
         return err_hint(e, "Give --ntasks N: a process for each node of the job.");
     }
+    if (n > PROCESSES_MAX)
+        return err_set(e, ERR_USAGE, "--slurm: %s %.40s is more than the %d nodes that a job can have",
+                       o->name, value, PROCESSES_MAX);
     counts[o->of] = (int)n;
     return 0;
 }
@@ -59,7 +69,7 @@ static int take_count(int counts[N_COUNTS], const struct count_option *o, const 
 int slurm_processes(int *n, const char *options, struct err *e)
 {
     const struct count_option *awaits = NULL;
-    int counts[N_COUNTS] = {0};
+    int counts[N_COUNTS] = {0}; /* at most PROCESSES_MAX, so that a product of two is an int */
     char text[ANSWER], *rest;
 
     snprintf(text, sizeof text, "%s", options);
@@ -80,7 +90,11 @@ int slurm_processes(int *n, const char *options, struct err *e)
         }
     }
     *n = counts[PROCESSES] ? counts[PROCESSES] : counts[HOSTS] * (counts[PER_HOST] ? counts[PER_HOST] : 1);
-    return 0;
+    return *n <= PROCESSES_MAX
+               ? 0
+               : err_set(e, ERR_USAGE,
+                         "--slurm asks for %d processes, and a job has at most %d nodes, a process for each",
+                         *n, PROCESSES_MAX);
 }
 
 /* sbatch takes "%" for the beginning of a pattern, and splits at spaces outside quotes. */
@@ -100,9 +114,12 @@ static void quote_pattern(char out[QUOTED], const char *path)
     out[at] = '\0';
 }
 
-/* A script that a user submits again has another number. Slurm requeues a preempted job that still runs at
- * the end of the grace time, and this one has ended by then, so it asks for that itself, as after a failure
- * with --retries; the shell must not end by the signals that srun passes on. */
+/* A script that a user submits again has another number, and slurm_find_id() may read the file while it is
+ * written. Slurm requeues a preempted job that still runs at the end of the grace time, and this one has
+ * ended by then, so it asks for that itself, as after a failure with --retries; the shell must not end by the
+ * SIGTERM with which Slurm ends a job, and one that Slurm ends is no failure. srun's status is the highest
+ * one of its processes: that of a killed one is 128 and its signal; of these no other attempt succeeds: 2, 4
+ * and 6 of job_runner, and 8 is a cancelled job. */
 int slurm_write_script(const char *folder, const char *name, int n_processes, const char *options,
                        int retries, struct err *e)
 {
@@ -120,14 +137,20 @@ int slurm_write_script(const char *folder, const char *name, int n_processes, co
              "#SBATCH --job-name=%s --output=%s --open-mode=append --requeue --ntasks=%d\n"
              "#SBATCH %s\n"
              "folder=%s\n"
-             "printf '{\"job\":\"%%s\"}\\n' \"$SLURM_JOB_ID\" >\"$folder/" SLURM_JOB "\"\n"
-             "trap : TERM\n"
+             "new=$folder/" SLURM_JOB ".$$\n"
+             "printf '{\"job\":\"%%s\"}\\n' \"$SLURM_JOB_ID\" >\"$new\" && mv \"$new\" \"$folder/" SLURM_JOB
+             "\"\n"
+             "is_ended=\n"
+             "trap is_ended=1 TERM\n"
              "srun %s --job \"$folder\"\n"
              "status=$?\n"
              "case $(scontrol show job \"$SLURM_JOB_ID\") in\n"
              "*" PREEMPTED "[0-9]*) exec scontrol requeue \"$SLURM_JOB_ID\" ;;\n"
              "esac\n"
-             "if [ \"$status\" -eq 1 ] && [ \"${SLURM_RESTART_COUNT:-0}\" -lt %d ]; then\n"
+             "case $status in\n"
+             "0 | 2 | 4 | 6 | 8) exit \"$status\" ;;\n"
+             "esac\n"
+             "if [ -z \"$is_ended\" ] && [ \"${SLURM_RESTART_COUNT:-0}\" -lt %d ]; then\n"
              "    exec scontrol requeue \"$SLURM_JOB_ID\"\n"
              "fi\n"
              "exit \"$status\"\n",
@@ -141,12 +164,15 @@ static int open_tool(int *out, int *status, char *const *argv, struct err *e)
 {
     int fd = memfd_create("output", MFD_CLOEXEC);
     const struct child_how how = {.argv = argv, .out = fd, .err = fd};
+    char path[PATH_MAX];
     struct child c;
 
     if (fd < 0)
         return err_errno(e, ERR_IO, "memfd_create");
     if (child_start(&c, &how, e) < 0) {
         close(fd);
+        if (file_find_program(path, sizeof path, argv[0]))
+            return e->code;
         err_set(e, ERR_NOT_FOUND, "Slurm's program %s is not in PATH on this machine", argv[0]);
         return err_hint(e, "Run this command on a login node of the cluster, or job_submit pack and the "
                            "cluster's own launcher.");

@@ -20,7 +20,7 @@ struct slurm_state {
 };
 
 /* *n: the number of processes that options of sbatch ask for; 0: they do not say. ERR_USAGE: a number that
- * is none, as in "-N 2-4". */
+ * is none, as in "-N 2-4", or more than the nodes of a job. */
 int slurm_processes(int *n, const char *options, struct err *e);
 /* Writes the batch file. `name`: of the job; `options`: of sbatch; `retries`: how often a failed
  * job is requeued. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
