@@ -9,6 +9,7 @@
 #include "agent/api/etag.h"
 #include "agent/jobs/artifact.h"
 #include "agent/jobs/job_action.h"
+#include "shared/base/file.h"
 
 /* Hashing takes a second per 1.5 GB, during which the agent serves no other request. */
 #define DIGEST_MAX_BYTES (256ull << 20)
@@ -66,7 +67,7 @@ static void respond_file(const struct task *t, const char *name, const struct fi
         return;
     }
     if (p->is_whole_lines)
-        bytes = artifact_whole_lines(fd, bytes);
+        bytes = file_whole_lines(fd, bytes);
     rs->kind = RESPONSE_FILE;
     rs->fd = fd;
     rs->after = p->after < bytes ? p->after : bytes;

@@ -105,15 +105,3 @@ struct folder_use artifact_folder_use(const char *path, size_t most)
         closedir(d);
     return use;
 }
-
-uint64_t artifact_whole_lines(int fd, uint64_t bytes)
-{
-    char buf[ARTIFACT_LINE_MAX];
-    size_t n = bytes < sizeof buf ? (size_t)bytes : sizeof buf;
-    const char *lf;
-
-    if (pread(fd, buf, n, (off_t)(bytes - n)) != (ssize_t)n)
-        return 0;
-    lf = memrchr(buf, '\n', n);
-    return lf ? bytes - n + (size_t)(lf - buf) + 1 : 0;
-}

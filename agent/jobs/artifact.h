@@ -12,8 +12,6 @@
 #include "shared/base/err.h"
 #include "shared/records/artifacts.h"
 
-enum { ARTIFACT_LINE_MAX = 65536 };
-
 /* Returns `name` as the table of artifacts has it; NULL: no artifact has this name. */
 const char *artifact_find(const char *name);
 const char *artifact_type(const char *name); /* its media type */
@@ -31,10 +29,6 @@ struct folder_use {
  * Counting ends beyond `most` files, as a hostile job may have made any number. A folder that cannot be read
  * has no files. */
 struct folder_use artifact_folder_use(const char *path, size_t most);
-
-/* Returns the length of the file's prefix of whole lines; 0 if the last ARTIFACT_LINE_MAX bytes hold no
- * line feed. */
-uint64_t artifact_whole_lines(int fd, uint64_t bytes);
 
 /* Call when the job's node has ended, for `reason` ("": it has succeeded). Removes temporary files of a
  * killed process from the folder `run` in the job's folder, and those of its training program; after

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/jobs/artifact.h"
+#include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/job/settings.h"
 #include "shared/records/weights.h"
@@ -132,7 +133,7 @@ static int last_row(char row[ROW_MAX], const struct task *t, enum artifact_id a,
 
     if (open_artifact(&fd, &bytes, t, a, e) < 0)
         return e->code;
-    end = artifact_whole_lines(fd, bytes);
+    end = file_whole_lines(fd, bytes);
     n = end < ROW_MAX ? end : ROW_MAX;
     got = pread(fd, row, n, (off_t)(end - n));
     close(fd);

@@ -266,6 +266,18 @@ int file_copy_bytes(int to, int from, size_t len, struct err *e)
     return 0;
 }
 
+uint64_t file_whole_lines(int fd, uint64_t bytes)
+{
+    char buf[FILE_LINE_MAX];
+    size_t n = bytes < sizeof buf ? (size_t)bytes : sizeof buf;
+    const char *lf;
+
+    if (pread(fd, buf, n, (off_t)(bytes - n)) != (ssize_t)n)
+        return 0;
+    lf = memrchr(buf, '\n', n);
+    return lf ? bytes - n + (size_t)(lf - buf) + 1 : 0;
+}
+
 int file_copy_to_memory(const char *path, size_t most, struct err *e)
 {
     const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -38,7 +39,11 @@ int file_write_all(int fd, const void *bytes, size_t len, const char *what, stru
 /* Copies `len` bytes of an open file. ERR_IO: an I/O error, or the file became shorter meanwhile. */
 int file_copy_bytes(int to, int from, size_t len, struct err *e);
 
-enum { FILE_FD_PATH = 64 };
+enum { FILE_FD_PATH = 64, FILE_LINE_MAX = 65536 };
+
+/* Returns the length of the file's prefix of whole lines; 0 if the last FILE_LINE_MAX of its `bytes` bytes
+ * hold no line feed. */
+uint64_t file_whole_lines(int fd, uint64_t bytes);
 
 /* Copies a file of at most `most` bytes into a sealed memfd and returns its descriptor, close-on-exec. Bytes
  * that are checked in the copy are those that are used, even if the file is replaced or rewritten meanwhile;

@@ -62,9 +62,9 @@ TEST(a_regular_file_is_opened_with_its_size)
     assert_ok(file_write(path, "a\nb\nc", 5, 0600, &e));
     assert_ok(artifact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "train.csv", &e));
     assert_int_equal(bytes, 5);
-    assert_int_equal(artifact_whole_lines(fd, bytes), 4);
-    assert_int_equal(artifact_whole_lines(fd, 1), 0);
-    assert_int_equal(artifact_whole_lines(fd, 0), 0);
+    assert_int_equal(file_whole_lines(fd, bytes), 4);
+    assert_int_equal(file_whole_lines(fd, 1), 0);
+    assert_int_equal(file_whole_lines(fd, 0), 0);
     close(fd);
     scene_close(&s);
 }
@@ -235,7 +235,7 @@ TEST(a_large_sparse_file_is_not_read_whole)
     assert_int_equal(truncate(path, (off_t)1 << 40), 0);
     before = bytes_read();
     assert_ok(artifact_open(&fd, &bytes, s.dir_fd, "j-abcdef", "train.csv", &e));
-    assert_int_equal(artifact_whole_lines(fd, bytes), 0);
+    assert_int_equal(file_whole_lines(fd, bytes), 0);
     close(fd);
     assert_true(bytes_read() - before < 1 << 20);
     scene_close(&s);
