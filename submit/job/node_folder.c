@@ -1,7 +1,9 @@
 #include "submit/job/node_folder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,9 +45,42 @@ static json_t *not_started(const char *job)
                      "its process has not started yet");
 }
 
-/* Whether its process has ended without writing its end, as one that was killed. Where its lock says nothing,
- * a process that writes its state is alive. */
-static bool is_gone(const char *folder, const json_t *state)
+/* The time by the clock of the file system, which is that of a server and not of this machine. */
+static double clock_of_files(const char *folder)
+{
+    double now = clock_wall();
+    char path[PATH_MAX];
+    struct err ignored;
+    struct stat st;
+    int fd = -1;
+
+    if (file_join(path, sizeof path, folder, ".clock-XXXXXX", &ignored) == 0)
+        fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return now;
+    if (fstat(fd, &st) == 0)
+        now = (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec;
+    unlink(path);
+    close(fd);
+    return now;
+}
+
+/* Whether its process writes its state no more. Its clock and that of this machine may be apart. */
+static bool is_silent(struct node_folder *f, const json_t *state)
+{
+    const double now = clock_now(), written = json_number_at(state, "written_s", 0);
+
+    if (f->heard_at == 0)
+        f->heard_at = now - fmax(clock_of_files(f->job_folder) - f->changed_at, 0);
+    else if (written != f->written_s)
+        f->heard_at = now;
+    f->written_s = written;
+    return now - f->heard_at > JOB_FOLDER_GONE_S;
+}
+
+/* Whether its process has ended, as one that was killed. Where its lock says nothing, a process that writes
+ * its state is alive. */
+static bool is_gone(struct node_folder *f, const char *folder, const json_t *state)
 {
     const enum job_folder_lock lock = job_folder_lock(folder);
     char here[256] = "", boot[PROCESS_BOOT];
@@ -55,8 +90,10 @@ static bool is_gone(const char *folder, const json_t *state)
     if (lock == JOB_FOLDER_FREE && strcasecmp(here, json_text_at(state, "host")) == 0 &&
         strcmp(boot, json_text_at(state, "boot")) == 0)
         return true;
-    return lock != JOB_FOLDER_HELD &&
-           clock_wall() - json_number_at(state, "written_s", 0) > JOB_FOLDER_GONE_S;
+    if (lock != JOB_FOLDER_HELD)
+        return is_silent(f, state);
+    f->heard_at = 0;
+    return false;
 }
 
 static void note_gone(json_t *state)
@@ -96,9 +133,10 @@ static int open_node(int *dir, const struct node_folder *f, struct err *e)
 }
 
 /* Reads the state of the attempt that is read. */
-static int read_document(json_t **out, const struct node_folder *f, const char *job, struct err *e)
+static int read_document(json_t **out, struct node_folder *f, const char *job, struct err *e)
 {
     char attempt[80], name[128] = JOB_FOLDER_NODE;
+    struct stat st;
     int dir, rc;
 
     if (f->only_attempt > 0) {
@@ -108,6 +146,8 @@ static int read_document(json_t **out, const struct node_folder *f, const char *
     if (open_node(&dir, f, e) < 0)
         return e->code;
     rc = untrusted_json(out, dir, name, JOB_FOLDER_NODE_MAX, e);
+    if (rc == 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        f->changed_at = (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec;
     close(dir);
     return rc;
 }
@@ -140,7 +180,8 @@ static int read_state(json_t **state, struct node_folder *f, const char *job, st
     if (name_folder(folder, f, e) < 0)
         return e->code;
     rc = read_document(state, f, job, e);
-    f->is_running = rc == 0 && !is_gone(folder, *state);
+    f->is_running = rc == 0 && !is_gone(f, folder, *state);
+    f->has_vanished = false;
     if (rc == ERR_NOT_FOUND) {
         *state = not_started(job);
         return *state ? 0 : err_set(e, ERR_NOMEM, "no memory for a node's state");
@@ -148,8 +189,9 @@ static int read_state(json_t **state, struct node_folder *f, const char *job, st
     if (rc < 0)
         return err_at(e, "%s", folder);
     take_state(f, *state);
-    if (job_state_parse(&now, json_text_at(*state, "state")) && !job_state_is_terminal(now) &&
-        now != JOB_PENDING && !f->is_running)
+    f->has_vanished = job_state_parse(&now, json_text_at(*state, "state")) && !job_state_is_terminal(now) &&
+                      now != JOB_PENDING && !f->is_running;
+    if (f->has_vanished)
         note_gone(*state);
     return 0;
 }
@@ -164,7 +206,7 @@ static int open_attempt(int *dir, struct node_folder *f, const char *job, struct
     if (read_state(&state, f, job, e) < 0)
         return e->code;
     json_decref(state);
-    name_attempt(name, job, f->attempt);
+    name_attempt(name, job, f->only_attempt > 0 ? f->only_attempt : f->attempt);
     if (open_node(&node, f, e) < 0)
         return e->code;
     rc = untrusted_enter(&jobs, node, JOBS_FOLDER, e);
@@ -248,16 +290,6 @@ static int reply_file(struct http_request *r, int fd, uint64_t from, uint64_t by
     return 0;
 }
 
-/* The length of the file's part of whole lines. */
-static uint64_t whole_lines(int fd, uint64_t bytes)
-{
-    char last;
-
-    while (bytes > 0 && pread(fd, &last, 1, (off_t)bytes - 1) == 1 && last != '\n')
-        bytes--;
-    return bytes;
-}
-
 static uint64_t after_of(const char *query)
 {
     const char *at = query ? strstr(query, "after=") : NULL;
@@ -279,7 +311,7 @@ static int reply_part(struct node_folder *f, struct http_request *r, const char 
     if (rc < 0)
         return rc == ERR_NOT_FOUND ? reply_text(r, strdup(""), e) : rc;
     if (is_whole_lines)
-        bytes = whole_lines(fd, bytes);
+        bytes = file_whole_lines(fd, bytes);
     from = from < bytes ? from : bytes;
     bytes -= from;
     if (query && strstr(query, "after=") && bytes > PART_BYTES)
@@ -423,9 +455,10 @@ static int reply_all_events(struct node_folder *f, struct http_request *r, char 
     return reply_text(r, out, e);
 }
 
-/* Reads the journal from `from` on, whole lines of it. */
-static int read_journal(char **text, size_t *len, int dir, uint64_t from, struct err *e)
+/* Reads the journal from `from` on, at most `most` bytes, whole lines of them; of a longer line all that. */
+static int read_journal(char **text, size_t *len, int dir, uint64_t from, uint64_t most, struct err *e)
 {
+    const char *end;
     uint64_t bytes;
     ssize_t n;
     int fd;
@@ -434,14 +467,34 @@ static int read_journal(char **text, size_t *len, int dir, uint64_t from, struct
     *len = 0;
     if (untrusted_file(&fd, &bytes, dir, events_name, e) < 0)
         return e->code;
-    bytes = whole_lines(fd, bytes);
     bytes = bytes > from ? bytes - from : 0;
+    bytes = bytes < most ? bytes : most;
     *text = malloc(bytes + 1);
     n = *text ? pread(fd, *text, bytes, (off_t)from) : 0;
     close(fd);
     if (!*text)
         return err_set(e, ERR_NOMEM, "no memory for %" PRIu64 " bytes of events", bytes);
-    *len = n > 0 ? (size_t)n : 0;
+    end = n > 0 ? memrchr(*text, '\n', (size_t)n) : NULL;
+    *len = end ? (size_t)(end - *text) + 1 : bytes < most ? 0 : (size_t)n;
+    return 0;
+}
+
+/* Passes on the events that are new. */
+static int pass_new_events(struct node_folder *f, struct http_request *r, int dir, struct err *e)
+{
+    const uint64_t most = artifacts[ARTIFACT_EVENTS].max;
+    size_t len = 1;
+
+    while (len > 0 && f->n_read < most) {
+        uint64_t left = most - f->n_read;
+        char *text;
+
+        if (read_journal(&text, &len, dir, f->n_read, left < PART_BYTES ? left : PART_BYTES, e) < 0)
+            return e->code;
+        pass_events(f, text, len, r->on_line, r->arg);
+        f->n_read += len;
+        free(text);
+    }
     return 0;
 }
 
@@ -450,21 +503,18 @@ static int reply_events(struct node_folder *f, struct http_request *r, const cha
     json_t *state;
     char *text = NULL;
     size_t len = 0;
-    int dir, rc = 0;
+    int dir, rc;
 
     if (read_state(&state, f, job, e) < 0)
         return e->code;
-    if (open_attempt(&dir, f, job, e) == 0) {
-        rc = read_journal(&text, &len, dir, r->on_line ? f->n_read : 0, e);
+    rc = open_attempt(&dir, f, job, e);
+    if (rc == 0) {
+        rc = r->on_line ? pass_new_events(f, r, dir, e) : read_journal(&text, &len, dir, 0, r->max_reply, e);
         close(dir);
-    } else {
-        rc = e->code;
     }
     if (rc == ERR_NOT_FOUND)
         rc = 0;
     if (rc == 0 && r->on_line) {
-        pass_events(f, text, len, r->on_line, r->arg);
-        f->n_read += len;
         if (strcmp(json_text_at(state, "state"), job_state_name(JOB_FAILED)) == 0)
             pass_death(f, state, r); /* ignored if the journal has had an end */
         r->status = 200;
