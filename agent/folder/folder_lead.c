@@ -22,9 +22,10 @@ static bool tolerates(const struct node_process *f, int n_failed)
     return f->set.on_node_loss == NODE_LOSS_CONTINUES && left >= f->set.min_nodes && left > 0;
 }
 
+/* A launcher may kill the other processes when one has ended: one that has reported a failure comes first. */
 static int rank_of_end(const struct meeting_member *k)
 {
-    return reason_rank(k->end, k->reason, k->message);
+    return k->has_vanished ? REASON_RANK_LOST : reason_rank(k->end, k->reason, k->message);
 }
 
 int folder_lead_cause(struct node_process *f)
@@ -94,7 +95,7 @@ static void find_gone(struct node_process *f)
         meeting_read_ends(&f->meet); /* it may have reported just before it ended */
         if (k->is_ended)
             continue;
-        k->is_ended = true;
+        k->is_ended = k->has_vanished = true;
         k->end = JOB_FAILED;
         snprintf(k->reason, sizeof k->reason, "%s", REASON_RUNNER_DIED);
         snprintf(k->message, sizeof k->message, "its process on %.200s was killed", k->machine);

@@ -41,6 +41,7 @@ struct meeting_member {
     bool is_here, is_ended;  /* the leader has read its hello, its end */
     bool has_address;        /* `given`, if it is not "", has one, as the leader has seen */
     bool has_visible_lock;   /* of its node's folder (member_gone.h) */
+    bool has_vanished;       /* it is ended, and had reported no end */
     double written_s;        /* of its state; 0: not read yet */
     double heard_at;         /* clock_now() at which that was seen to have changed; 0: never */
     enum job_state end;

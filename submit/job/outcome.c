@@ -10,10 +10,12 @@ static bool was_stopped(const struct job_node *n)
     return strcmp(n->view.reason, REASON_JOB_FAILED) == 0;
 }
 
-/* The smallest rank is the most likely cause. */
+/* The smallest rank is the most likely cause. A launcher may kill all other processes when one has ended: one
+ * that has reported a failure comes before those that have vanished. */
 static int cause_rank(const struct job_node *n)
 {
-    return n->is_lost ? REASON_RANK_LOST : reason_rank(n->view.state, n->view.reason, n->view.message);
+    return n->is_lost || n->folder.has_vanished ? REASON_RANK_LOST
+                                                : reason_rank(n->view.state, n->view.reason, n->view.message);
 }
 
 static bool has_not_failed(const struct job_node *n)

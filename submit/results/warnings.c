@@ -110,6 +110,22 @@ static json_t *workers_differ(const struct submission *s)
         n_others > 1 ? "s" : "", others, n_equal > 1 ? "s" : "", equal, s->settings.codec);
 }
 
+/* The cause is one of several nodes that have reported no end. */
+static json_t *several_have_vanished(const struct submission *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        n += s->nodes[i].folder.has_vanished;
+    if (n < 2 || s->cause < 0 || !s->nodes[s->cause].folder.has_vanished)
+        return NULL;
+    return json_sprintf(
+        "The processes of %zu nodes were killed, and which of them was the first is not known. "
+        "A launcher that kills the others when one has ended, as MPICH's mpirun, names that "
+        "one in its own output.",
+        n);
+}
+
 /* Nodes that reported another SHA-256 than that of the fetched model. */
 static json_t *sums_are_false(const struct submission *s)
 {
@@ -205,8 +221,9 @@ static json_t *batches_are_equal(const struct submission *s)
 
 json_t *warnings_json(const struct submission *s)
 {
-    static json_t *(*const checks[])(const struct submission *) = {
-        combined_nothing, workers_differ, sums_are_false, asgd_failed, batches_are_equal};
+    static json_t *(*const checks[])(const struct submission *) = {combined_nothing, workers_differ,
+                                                                   sums_are_false,   several_have_vanished,
+                                                                   asgd_failed,      batches_are_equal};
     const json_t *of_data = json_object_get(json_object_get(s->facts, "data"), "warnings");
     json_t *all = json_is_array(of_data) ? json_copy((json_t *)(uintptr_t)of_data) : json_array(), *one;
 

@@ -85,6 +85,22 @@ equal_over() {
     [ "$(jq -r '[.state, .attempt, .facts.attempts[0].reason] | join(" ")' job/results/run.json)" = "succeeded 2 RunnerDied" ]
 }
 
+# MPICH's mpirun kills the others at once.
+@test "where an mpirun kills all processes with one, the results name that one or say that it is not known" {
+    has_mpi mpich || skip "MPICH is not installed, or psgd was built without it"
+    gated fedavg 'c->run->node == 1'
+    "$SUBMIT" pack -q -o job -n 2 --codec gated.c --model softmax --dataset "$FEW" --epochs 8 --round-timeout "$TEST_LIMIT"
+    start_process 0 mpi.log "$("$ROOT/tests/lib/mpirun_of" mpich)" -n 2 "$BUILD/job_runner" --job job
+    within 60 is_at_gate 1
+    kill_rank job KILL 1
+    local code=0
+    end_processes 1 || code=$?
+    [ "$code" -ne 0 ]
+    "$SUBMIT" collect -q job
+    jq -e '.state == "failed" and .reason == "RunnerDied"' job/results/run.json
+    jq -e '.cause_node == 1 or (.warnings | any(contains("which of them was the first is not known")))' job/results/run.json
+}
+
 @test "what MPI cannot do is refused, when a job is packed or started" {
     run "$SUBMIT" pack -o job -n 2 --codec fedavg --transport mpi --on-node-loss continue
     [ "$status" -eq 6 ]

@@ -75,6 +75,16 @@ TEST(a_lost_agent_explains_nodes_that_lost_its_node)
     assert_int_equal(outcome_state(&s, JOB_RUNNING), JOB_FAILED);
 }
 
+/* A launcher kills the other processes when one has ended with an error. */
+TEST(a_node_that_has_reported_a_failure_comes_before_those_whose_processes_have_vanished)
+{
+    PUT({JOB_FAILED, "RunnerDied", 1}, {JOB_FAILED, "CodecFailed", 2}, {JOB_FAILED, "NodeLost", 0.5});
+    nodes[0].folder.has_vanished = true;
+    assert_int_equal(outcome_cause(&s), 1);
+    nodes[1].is_ended = false;
+    assert_int_equal(outcome_cause(&s), 0);
+}
+
 TEST(a_canceled_node_explains_nodes_that_lost_it)
 {
     PUT({JOB_FAILED, "NodeLost", 1}, {JOB_CANCELLED, "UserCancelled", 2});
@@ -184,6 +194,7 @@ int main(void)
         cmocka_unit_test(a_node_with_its_own_reason_is_the_cause),
         cmocka_unit_test(of_nodes_with_a_sum_that_is_not_finite_the_one_whose_gradient_it_was_is_the_cause),
         cmocka_unit_test(a_lost_agent_explains_nodes_that_lost_its_node),
+        cmocka_unit_test(a_node_that_has_reported_a_failure_comes_before_those_whose_processes_have_vanished),
         cmocka_unit_test(a_canceled_node_explains_nodes_that_lost_it),
         cmocka_unit_test(a_node_stopped_because_another_failed_is_no_cause_and_its_job_has_failed),
         cmocka_unit_test(of_equal_causes_the_first_counts),
