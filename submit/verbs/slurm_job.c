@@ -27,16 +27,19 @@ static const double LOOK_S = 0.5; /* from one look at the folder to the next */
 static const double TELL_S = 60;
 /* A job counts as over if Slurm says so for so long: one that is being requeued may seem over. */
 static const double OVER_S = 3;
-/* Time for the nodes of an ended job to count as ended: those of a lost machine do not say so. */
+/* Time for the nodes of an ended job to count as ended: those of a lost machine do not say so. A Slurm that
+ * has not answered for so long is not waited for either. */
 static const double LAST_S = 40;
 
 struct slurm_watch {
     struct submission s;
     char id[SLURM_ID];
     struct slurm_state state;
-    bool has_run;
+    bool has_run, is_absent; /* it was seen to run; this machine has no programs of Slurm */
     char told[128];
-    double began, asked_at, told_at, over_at; /* clock_now; over_at 0: it is not over */
+    double began, asked_at, told_at; /* clock_now, as the next */
+    double over_at;                  /* since when it is over; 0: it is not, or Slurm does not answer */
+    double silent_at;                /* since when Slurm does not answer; 0: it does */
     struct progress_bar progress;
 };
 
@@ -52,8 +55,11 @@ static void ask_slurm(struct slurm_watch *w)
     w->asked_at = now;
     if (slurm_ask(&w->state, w->id, &e) < 0) {
         w->state = (struct slurm_state){.runs = w->state.runs};
+        w->silent_at = w->silent_at > 0 ? w->silent_at : now;
+        w->is_absent = e.code == ERR_NOT_FOUND;
         snprintf(text, sizeof text, "%.127s", e.text);
     } else {
+        w->silent_at = 0;
         snprintf(text, sizeof text, "%s%s%s%s", w->state.name[0] ? w->state.name : "over",
                  w->state.reason[0] && !w->state.runs ? " (" : "", w->state.runs ? "" : w->state.reason,
                  w->state.reason[0] && !w->state.runs ? ")" : "");
@@ -84,6 +90,7 @@ static void ask_nodes(struct slurm_watch *w)
     submitted_job_update(&w->s);
 }
 
+/* While Slurm does not answer, the nodes' own ends decide; whether it will run the job again is not known. */
 static bool is_over(const struct slurm_watch *w)
 {
     const double now = clock_now();
@@ -91,6 +98,8 @@ static bool is_over(const struct slurm_watch *w)
 
     if (w->s.state == JOB_SUCCEEDED && n_ended == w->s.n_nodes)
         return true;
+    if (w->silent_at > 0)
+        return n_ended == w->s.n_nodes && (w->is_absent || now - w->silent_at > LAST_S);
     if (w->over_at == 0 || now - w->over_at < OVER_S)
         return false;
     return n_ended == 0 || n_ended == w->s.n_nodes || now - w->over_at > LAST_S;
@@ -105,7 +114,7 @@ static int follow_job(struct slurm_watch *w, struct err *e)
         ask_nodes(w);
         if (is_over(w))
             break;
-        if (w->state.runs)
+        if (w->state.runs || w->s.state == JOB_RUNNING)
             progress_bar_show(&w->progress, &w->s);
         if (submission_check_time(&w->s, e) < 0)
             break;
@@ -123,17 +132,29 @@ static void print_next_commands(const struct submission *s)
     console_plain("  job_submit cancel %s    ends it", s->job_folder);
 }
 
+/* A job that waits may have run: Slurm requeues a preempted one. */
+static bool has_begun(const struct slurm_watch *w)
+{
+    struct slurm_state now;
+    struct err ignored;
+
+    for (size_t i = 0; i < w->s.n_nodes; i++)
+        if (w->s.nodes[i].folder.attempt > 0)
+            return true;
+    return w->has_run || (slurm_ask(&now, w->id, &ignored) == 0 && (now.runs || now.is_over));
+}
+
 /* Ctrl-C, or --timeout: a job that has not run is cancelled, as one on agents that has not started. */
 static int stop_following(struct slurm_watch *w)
 {
     struct err e;
 
-    if (!w->has_run && slurm_cancel(w->id, &e) == 0)
-        console_info("Slurm's job %s had not begun, and is cancelled.", w->id);
-    else if (!w->has_run)
-        console_error("%s", e.text);
-    else
+    if (has_begun(w))
         print_next_commands(&w->s);
+    else if (slurm_cancel(w->id, &e) == 0)
+        console_info("Slurm's job %s had not begun, and is cancelled.", w->id);
+    else
+        console_error("%s", e.text);
     return interrupt_signal() ? 128 + interrupt_signal() : EXIT_TIMEOUT;
 }
 
@@ -247,12 +268,12 @@ static int submit_job(char folder[PATH_MAX], struct submission *s, struct err *e
 
     snprintf(own, sizeof own, "psgd-%s", s->id);
     if ((!s->opt->output[0] && file_absolute(s->job_folder, sizeof s->job_folder, own, e) < 0) ||
-        verb_pack_job(s, e) < 0 ||
-        slurm_write_script(s->job_folder, s->settings.name, (int)s->n_nodes, s->opt->slurm, s->opt->retries,
-                           e) < 0)
+        verb_pack_job(s, e) < 0)
         return e->code;
     memcpy(folder, s->job_folder, PATH_MAX);
-    if (slurm_submit(id, s->job_folder, e) < 0) {
+    if (slurm_write_script(s->job_folder, s->settings.name, (int)s->n_nodes, s->opt->slurm, s->opt->retries,
+                           e) < 0 ||
+        slurm_submit(id, s->job_folder, e) < 0) {
         struct err ignored;
 
         file_remove_tree(s->job_folder, &ignored);
@@ -296,7 +317,7 @@ bool slurm_job_is(const char *folder)
     return slurm_read_id(id, folder, &ignored) == 0;
 }
 
-int slurm_job_cancel_waiting(bool *is_cancelled, const char *folder, struct err *e)
+int slurm_job_cancel(bool *is_cancelled, const char *folder, bool has_process, struct err *e)
 {
     struct slurm_state state;
     char id[SLURM_ID];
@@ -304,7 +325,10 @@ int slurm_job_cancel_waiting(bool *is_cancelled, const char *folder, struct err 
     *is_cancelled = false;
     if (slurm_find_id(id, folder, e) < 0 || slurm_ask(&state, id, e) < 0)
         return e->code;
-    *is_cancelled = !state.runs && !state.is_over;
-    /* One that is being requeued has no process that could read a cancellation. */
-    return *is_cancelled || strcmp(state.name, "COMPLETING") == 0 ? slurm_cancel(id, e) : 0;
+    if (state.is_over || (has_process && strcmp(state.name, "COMPLETING") != 0))
+        return 0;
+    if (slurm_cancel(id, e) < 0)
+        return e->code;
+    *is_cancelled = !has_process;
+    return 0;
 }

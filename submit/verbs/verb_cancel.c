@@ -30,22 +30,42 @@ static void print_end(const struct options *o, const char *id, enum job_state st
         printf("%s: %s\n", id, job_state_name(state));
 }
 
+static bool has_process(const struct submission *s)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].folder.is_running)
+            return true;
+    return false;
+}
+
 /* A cancellation that no process reads would be waited for in vain. */
 static int check_processes(const struct submission *s, struct err *e)
 {
     char path[PATH_MAX];
-    bool is_running = false;
 
     if (job_state_is_terminal(s->state))
         return 0;
-    for (size_t i = 0; i < s->n_nodes; i++)
-        is_running |= s->nodes[i].folder.is_running;
-    if (!is_running)
+    if (!has_process(s))
         return err_set(e, ERR_CONFLICT, "%s: no process of the job runs, so there is nothing to cancel",
                        s->id);
     if (file_join(path, sizeof path, s->job_folder, JOB_FOLDER_MEET, e) < 0)
         return e->code;
     return access(path, W_OK) < 0 ? err_errno(e, ERR_IO, "%s", path) : 0;
+}
+
+/* Processes that run read the folder, whether or not Slurm answers. */
+static int begin_in_folder(bool *is_cancelled, const struct submission *s, struct err *e)
+{
+    struct err slurm = {0};
+    int rc;
+
+    if (slurm_job_is(s->job_folder) &&
+        slurm_job_cancel(is_cancelled, s->job_folder, has_process(s), &slurm) == 0 && *is_cancelled)
+        return 0;
+    rc = check_processes(s, e);
+    return rc < 0 && slurm.code
+               ? err_hint(e, "Whether it waits in Slurm's queue is not known: %.400s.", slurm.text)
+               : rc;
 }
 
 /* An agent answers 202 before its node has ended, so this waits until every node has ended, even if the end
@@ -58,8 +78,7 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
     int rc = submitted_job_ask(&s, o, id, e);
 
     if (rc == 0 && s.job_folder[0])
-        rc = slurm_job_is(s.job_folder) ? slurm_job_cancel_waiting(&is_cancelled, s.job_folder, e)
-                                        : check_processes(&s, e);
+        rc = begin_in_folder(&is_cancelled, &s, e);
     if (rc == 0 && is_cancelled) {
         print_end(o, s.id, JOB_CANCELLED);
     } else if (rc == 0) {
