@@ -1,28 +1,51 @@
 /* resume: what continues a job of a folder that has ended without success. A launcher starts its nodes, so
  * this verb starts none: it says from where the job would go on, and by which command. */
+#include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "shared/base/file.h"
 #include "shared/job/job_folder.h"
+#include "shared/records/artifacts.h"
 #include "submit/launch/slurm.h"
 #include "submit/terminal/stdout.h"
 #include "submit/verbs/slurm_job.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 
+/* Of the node's attempts any: the latest may have ended before its first checkpoint. */
+static bool node_has_checkpoint(const char *node_folder)
+{
+    static const enum artifact_id kinds[] = {ARTIFACT_CHECKPOINT, ARTIFACT_PREVIOUS_CHECKPOINT};
+    char jobs[PATH_MAX], path[PATH_MAX], name[NAME_MAX + 64];
+    const struct dirent *attempt;
+    struct err ignored;
+    bool has = false;
+    DIR *d;
+
+    if (file_join(jobs, sizeof jobs, node_folder, "jobs", &ignored) < 0 || (d = opendir(jobs)) == NULL)
+        return false;
+    while (!has && (attempt = readdir(d)) != NULL)
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+            snprintf(name, sizeof name, "%s/run/%s", attempt->d_name, artifact_name(kinds[i]));
+            has |= file_join(path, sizeof path, jobs, name, &ignored) == 0 && access(path, R_OK) == 0;
+        }
+    closedir(d);
+    return has;
+}
+
 /* Process 0 may have a checkpoint that another one lacks: which one all have is known when they meet. */
 static bool has_checkpoint(const struct submission *s)
 {
-    char node[JOB_FOLDER_NODE_NAME], name[64], path[PATH_MAX];
+    char name[JOB_FOLDER_NODE_NAME], folder[PATH_MAX];
     struct err ignored;
 
-    for (size_t i = 0; i < s->n_nodes; i++) {
-        snprintf(name, sizeof name, "%s/run/checkpoint.safetensors",
-                 job_folder_node_name(node, s->nodes[i].at.node));
-        if (file_join(path, sizeof path, s->job_folder, name, &ignored) < 0 || access(path, R_OK) < 0)
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (file_join(folder, sizeof folder, s->job_folder, job_folder_node_name(name, s->nodes[i].at.node),
+                      &ignored) < 0 ||
+            !node_has_checkpoint(folder))
             return false;
-    }
     return true;
 }
 
