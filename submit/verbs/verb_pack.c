@@ -101,10 +101,12 @@ int verb_pack(const struct options *o, struct err *e)
 {
     char exe_dir[PATH_MAX];
     struct submission s;
+    struct err ignored;
     int rc = submission_init(&s, o, e);
 
-    if (rc == 0 && (rc = kubernetes_check(o, e)) == 0 && (rc = verb_pack_job(&s, e)) == 0 && o->kubernetes[0])
-        rc = kubernetes_write(o, s.id, s.job_folder, s.n_nodes, e);
+    if (rc == 0 && (rc = kubernetes_check(o, e)) == 0 && (rc = verb_pack_job(&s, e)) == 0 &&
+        o->kubernetes[0] && (rc = kubernetes_write(o, s.id, s.job_folder, s.n_nodes, e)) < 0)
+        file_remove_tree(s.job_folder, &ignored);
     if (rc == 0 && (rc = file_exe_dir(exe_dir, sizeof exe_dir, e)) == 0)
         show_job(&s, exe_dir);
     submission_clear(&s);

@@ -20,6 +20,7 @@
 #include "shared/job/launch_rank.h"
 #include "shared/trainer/trainer_link.h"
 #include "submit/job/launcher_process.h"
+#include "submit/launch/kubernetes.h"
 #include "submit/launch/slurm.h"
 #include "submit/options/options_table.h"
 #include "submit/stages/stages.h"
@@ -350,7 +351,7 @@ int verb_run_ranks(const struct options *o, struct err *e)
     if (o->kubernetes[0])
         return err_set(e, ERR_USAGE, "--kubernetes is an option of pack: its pods run job_runner");
     r.opt = *o;
-    if (verb_check_arguments(o, e) < 0 || find_program(&r, e) < 0 ||
+    if (kubernetes_check(o, e) < 0 || verb_check_arguments(o, e) < 0 || find_program(&r, e) < 0 ||
         file_exe_dir(r.exe_dir, sizeof r.exe_dir, e) < 0 || find_nodes(&r, e) < 0 || name_folder(&r, e) < 0)
         return e->code;
     if (find_job(&r, e) < 0) {

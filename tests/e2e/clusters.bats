@@ -398,6 +398,9 @@ EOF
         [ "$status" -eq 2 ]
         [ ! -e wrong ]
     done
+    run "$BUILD/psgd-run" --rank 0 --size 1 -o wrong --memory 4
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--memory is an option of a job on Kubernetes"* ]]
 }
 
 # A kubectl that runs the pods' command here: without the names of the Service, and with the folder in the place of the volume.
