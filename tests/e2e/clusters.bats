@@ -93,7 +93,7 @@ load ranks
 }
 
 # is_stopping DIR N: all of its N nodes know that they are to end.
-is_stopping() { [ "$(jq -r .state "$1"/node-*/node.json | grep -cx stopping)" -eq "$2" ]; }
+is_stopping() { [ "$(jq -r .state "$1"/*/node.json | grep -cx stopping)" -eq "$2" ]; }
 
 # Of a rule between workers with local steps, one with servers, and a training program. The first checkpoint of its own is after the
 # job's end. Node 1 waits at its gate until all have got the signal.

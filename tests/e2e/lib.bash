@@ -400,10 +400,10 @@ open_gate() {
 # tell_nodes NAME: makes the file NAME in the run folder of every node, of agents and of job folders.
 tell_nodes() {
     local run
-    for run in "$T"/agent*/jobs/*/run "$T"/*/node-*/run; do [ ! -d "$run" ] || touch "$run/$1"; done
+    for run in "$T"/agent*/jobs/*/run "$T"/*/*/run; do [ ! -d "$run" ] || touch "$run/$1"; done
 }
 # is_at_gate N: node N waits there.
-is_at_gate() { compgen -G "$T/agent*/jobs/*/run/at-gate-$1" >/dev/null || compgen -G "$T/*/node-*/run/at-gate-$1" >/dev/null; }
+is_at_gate() { compgen -G "$T/agent*/jobs/*/run/at-gate-$1" >/dev/null || compgen -G "$T/*/*/run/at-gate-$1" >/dev/null; }
 
 # A training set of 64 rows, one of which sums to more than a float can hold, and a model that sums them; OVERFLOW has
 # the options for two nodes to train on it.
