@@ -38,8 +38,8 @@ kill_rank() {
 # digests RESULTS: of the weights of all nodes.
 digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json"; }
 
-# rows_of RESULTS [COLUMNS]: the rows of train.csv, sorted, without times; 2-7: nor norms and bytes.
-rows_of() { cut -d, -f"${2:-2-11}" "$1/records/train.csv" | sort; }
+# rows_of RESULTS: the rows of train.csv without times, sorted.
+rows_of() { cut -d, -f2-11 "$1/records/train.csv" | sort; }
 
 # with_open_mpi COMMAND...: where mpirun is Open MPI's, it starts nothing as root, or with more processes than processors, unless it
 # is told to.
