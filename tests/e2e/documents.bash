@@ -1,12 +1,12 @@
-# documents.bash -- the commands of docs/clusters.md, as a reader runs them.
+# documents.bash -- the code blocks of documents, and their commands, as a reader runs them.
 # shellcheck shell=bash
 
-# block WORD: the commands of the block ```sh WORD of docs/clusters.md.
-block() { awk -v "head=\`\`\`sh $1" '$0 == head { on = 1; next } /^```/ { on = 0 } on' "$ROOT/docs/clusters.md"; }
+# blocks LANGUAGE FILE [N]: the blocks of a document that begin with ```LANGUAGE, in order, or only the N-th.
+blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang { on = ++k == n || !n; next } /^```/ { on = 0 } on' "$ROOT/$2"; }
 
-# follow WORD [COMMAND...]: runs them, under the command, as a user who has psgd's programs in PATH.
+# follow WORD [COMMAND...]: runs those of ```sh WORD of docs/clusters.md, under the command, as a user who has psgd's programs in PATH.
 follow() {
-    block "$1" >commands.sh
+    blocks "sh $1" docs/clusters.md >commands.sh
     [ -s commands.sh ]
     PATH=$BUILD:$PATH limited "${@:2}" bash -e commands.sh
     [ "$(jq -r .state job/results/run.json)" = succeeded ]

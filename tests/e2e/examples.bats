@@ -3,12 +3,13 @@
 # The pages of examples/: their commands run, and print what the page says.
 # Takes about 1 minute.
 load lib
+load documents
 
-# follow PAGE: the commands of a page, as a user types them at the top of the source, without MNIST, whose data may be missing
-follow() {
+# as_written PAGE: the commands of a page, as a user types them at the top of the source, without MNIST, whose data may be missing
+as_written() {
     ln -sfn "$BUILD" build
     ln -sfn "$ROOT/examples" examples
-    awk '/^```sh/ {on = 1; next} /^```/ {on = 0} on' "$ROOT/examples/$1/README.md" >session.sh
+    blocks sh "examples/$1/README.md" >session.sh
     grep -q "^examples/$1/run" session.sh
     limited env -u MNIST -u TEXTS bash -e session.sh 3>&-
 }
@@ -16,7 +17,7 @@ follow() {
 @test "the ZeroMQ notebook's numbers come from agents, to every digit" {
     isolation_needs
     [ ${#UNISOLATED[@]} -eq 0 ] || skip "without isolation the example's agents run no codec of a user's"
-    run follow zeromq-easgd
+    run as_written zeromq-easgd
     echo "$output"
     [ "$status" -eq 0 ]
     local row
@@ -30,7 +31,7 @@ follow() {
 
 # bats test_tags=long
 @test "Parallel-SGD's sessions print time, memory and accuracy, and leave its files" {
-    run follow parallel-sgd
+    run as_written parallel-sgd
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(grep -cE '^[0-9.]+ s, [1-9][0-9]* samples/s, [1-9][0-9]* MB, accuracy 0\.[89][0-9]+$' <<<"$output")" -eq 3 ]
@@ -56,7 +57,7 @@ while True:
     print(port)
     break')
     export PORT
-    run follow tensorflow-cluster
+    run as_written tensorflow-cluster
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(grep -cE '^worker=[0-2], final accuracy = 0\.[3-9]' <<<"$output")" -eq 9 ]
@@ -67,7 +68,7 @@ while True:
 
 # bats test_tags=long
 @test "platoon's rules train its LSTM" {
-    run follow platoon
+    run as_written platoon
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(grep -cE '^accuracy (1|0\.9[0-9]*), [0-9.]+ s$' <<<"$output")" -eq 6 ]
@@ -75,7 +76,7 @@ while True:
 
 # bats test_tags=long
 @test "25 workers and a server train Ray's ConvNet, in both variants, and the running server gives its model" {
-    run follow lithops-parameter-server
+    run as_written lithops-parameter-server
     echo "$output"
     [ "$status" -eq 0 ]
     [ "$(grep -cP '^Iter \d+: \taccuracy is [0-9.]+$' <<<"$output")" -ge 18 ]

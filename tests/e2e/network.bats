@@ -2,6 +2,7 @@
 # Agents on different machines: network namespaces, a bridge between them, and a cable that can be unplugged.
 # Takes about 3 minutes.
 load lib
+load documents
 load certificates
 load namespaces
 load others
@@ -103,8 +104,7 @@ start_gated() {
 
 # Prints the code blocks of docs/two-machines.md in sh, with the addresses of this network; only the N-th.
 two_machines() {
-    awk -v n="$1" '/^```sh$/ {on = ++k == n; next} /^```/ {on = 0} on' "$ROOT/docs/two-machines.md" |
-        sed "s/192\\.168\\.1/$NET/g"
+    blocks sh docs/two-machines.md "$1" | sed "s/192\\.168\\.1/$NET/g"
 }
 
 # start_by_document N BLOCK MACHINE [SED]: agent N by the BLOCK-th command of the document, with the address of MACHINE (1 is the

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # python/psgd: the package for Python, by its tests in tests/python.
 load lib
+load documents
 
 # Runs tests/python/test_NAME.py, each NAME given, with a python3 that has these modules.
 tests_of() { # tests_of "MODULE..." NAME...
@@ -90,7 +91,7 @@ session() { awk -v langs=" ${*:2} " '/^```/ {on = !on && index(langs, " " substr
     local python
     python=$(python_with torch) || skip "no python3 has torch"
     start_agents 2
-    sed 's/^```python torch$/```python/' "$ROOT/docs/python.md" | awk '/^```/ {on = !on && $0 == "```python"; next} on' >session.py
+    session docs/python.md python 'python torch'
     grep -q 'psgd.to_safetensors(net' session.py
     PSGD_JOB_SUBMIT=$SUBMIT PYTHONPATH=$ROOT/python${PYTHONPATH:+:$PYTHONPATH} limited "$python" session.py 3>&-
     [ "$(jq -r .state more/run.json)" = succeeded ]
@@ -99,7 +100,7 @@ session() { awk -v langs=" ${*:2} " '/^```/ {on = !on && index(langs, " " substr
 # bats test_tags=check
 @test "the notebook's cells run, and DiLoCo needs fewer bytes than all-reduce" {
     ln -s "$ROOT/python" "$ROOT/tests" "$ROOT/examples" .
-    sed -n '/^```sh$/,/^```$/p' examples/notebook/README.md | grep -v '^```' >session.sh
+    blocks sh examples/notebook/README.md >session.sh
     grep -q compare.ipynb session.sh
     PSGD_JOB_SUBMIT=$SUBMIT run limited bash -e session.sh 3>&-
     echo "$output"
@@ -107,17 +108,14 @@ session() { awk -v langs=" ${*:2} " '/^```/ {on = !on && index(langs, " " substr
     awk 'NF == 5 && $1 == "all-reduce" { a = $5 } NF == 5 && $1 == "DiLoCo" { d = $5 } END { exit !(d > 0 && d < a / 4) }' <<<"$output"
 }
 
-# only LANGUAGE: the blocks of docs/trainer.md in this one.
-only() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "$ROOT/docs/trainer.md"; }
-
 # bats test_tags=check
 @test "the training program in numpy in docs/trainer.md runs alone, and on two agents" {
     with_python numpy
     start_agents 2
     ln -s "$BUILD" build
     ln -s "$ROOT/python" .
-    only python >linear.py
-    only sh >session.sh
+    blocks python docs/trainer.md >linear.py
+    blocks sh docs/trainer.md >session.sh
     grep -q -- '--trainer linear.py' session.sh
     run limited bash -e session.sh 3>&-
     echo "$output"
@@ -132,9 +130,9 @@ only() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "
     with_python torch
     start_agents 2
     ln -s "$BUILD" build
-    only 'python torch' >train.py
-    only 'python torch load' >load.py
-    only 'sh torch' >session.sh
+    blocks 'python torch' docs/trainer.md >train.py
+    blocks 'python torch load' docs/trainer.md >load.py
+    blocks 'sh torch' docs/trainer.md >session.sh
     grep -q -- '--trainer train.py' session.sh
     limited bash -e session.sh 3>&-
     jq -e '.state == "succeeded" and .models_agree and ([.nodes[].steps] == [60, 60])' trained/run.json
@@ -150,7 +148,7 @@ only() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "
 @test "the training program in jax in docs/trainer.md runs on two agents" {
     with_python jax
     start_agents 2
-    only 'python jax' >train.py
+    blocks 'python jax' docs/trainer.md >train.py
     for rule in allreduce fedavg:every=10; do
         submit --trainer train.py --codec $rule --node_count 2 --epochs 2 -o ${rule%:*}
         jq -e '.state == "succeeded" and .models_agree' ${rule%:*}/run.json

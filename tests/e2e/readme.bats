@@ -2,9 +2,7 @@
 # bats file_tags=check
 # The documents are right: README's commands run, in README's order, and its codec behaves as stated.
 load lib
-
-# Prints the code blocks of a document in one language, in order, or only the N-th.
-blocks() { awk -v lang="$1" -v n="${3:-0}" '$0 == "```" lang {on = ++k == n || !n; next} /^```/ {on = 0} on' "$ROOT/$2"; }
+load documents
 
 @test "README's session works as written" {
     ln -s "$BUILD" build

@@ -2,8 +2,7 @@
 # job_submit simulate: a job without agents.
 # Takes about 1 minute.
 load lib
-
-blocks() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "$ROOT/$2"; }
+load documents
 
 # bats test_tags=check
 @test "the simulations in docs/simulator.md run as described" {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Simulations in which a function of a training program computes for many clients (psgd.trainer.client).
 load lib
+load documents
 bats_require_minimum_version 1.5.0
 
 # Least squares in Python without any library: one weight for two features, a row for each of 60 points. Each client counts its
@@ -263,8 +264,8 @@ PY
 @test "the commands for many clients in docs/trainer.md run as written" {
     with_python numpy
     ln -s "$BUILD" build
-    awk '$0 == "```python clients" {on = 1; next} /^```/ {on = 0} on' "$ROOT/docs/trainer.md" >client.py
-    awk '$0 == "```sh clients" {on = 1; next} /^```/ {on = 0} on' "$ROOT/docs/trainer.md" >session.sh
+    blocks 'python clients' docs/trainer.md >client.py
+    blocks 'sh clients' docs/trainer.md >session.sh
     grep -q -- '--trainer client.py' session.sh
     limited bash -e session.sh 3>&-
     jq -e '.state == "succeeded" and .facts.simulation.result.models_agree' clients/run.json

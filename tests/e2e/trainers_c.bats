@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # Training programs in C, started by hand: alone, as workers of no job.
 load lib
+load documents
 
 @test "a program in C needs psgd_trainer.c, any C11 compiler and libc, and trains alone" {
     local cc found=0
@@ -43,7 +44,7 @@ load lib
     start_agents 2
     ln -s "$BUILD" build
     ln -s "$ROOT/examples" "$ROOT/shared" .
-    awk '$0 == "```sh c" {on = 1; next} /^```/ {on = 0} on' "$ROOT/docs/trainer.md" >session.sh
+    blocks 'sh c' docs/trainer.md >session.sh
     grep -q -- '--trainer ./linear' session.sh
     run limited sh -e session.sh 3>&-
     echo "$output"
