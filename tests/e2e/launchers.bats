@@ -1,27 +1,12 @@
 #!/usr/bin/env bats
 # Training programs of users' under launchers: they start psgd's processes of their nodes beside themselves.
 load lib
-load slurm
+load documents
 load ranks
 
 # Of the programs that a test starts, once they are set.
 export PSGD_JOB PSGD_OPTIONS
 export PYTHONPATH=$ROOT/python PSGD_JOB_SUBMIT=$BUILD/job_submit OMP_NUM_THREADS=1
-
-# start_program RANK SIZE COMMAND...: as a launcher does that sets RANK and WORLD_SIZE; its log is log.RANK.
-start_program() {
-    RANK=$1 WORLD_SIZE=$2 start_process "$1" "log.$1" "${@:3}"
-}
-
-# launch N COMMAND...
-launch() {
-    local rank
-    for ((rank = 0; rank < $1; rank++)); do start_program "$rank" "$@"; done
-    end_processes "$1"
-}
-
-# only LANGUAGE: the blocks of docs/trainer.md in this one.
-only() { awk -v lang="$1" '$0 == "```" lang {on = 1; next} /^```/ {on = 0} on' "$ROOT/docs/trainer.md"; }
 
 @test "programs that a launcher has started end with the weights and records of the same job on agents" {
     local program=$ROOT/examples/trainers/numpy_mlp.py settings
@@ -132,8 +117,8 @@ END
 @test "docs/trainer.md: under mpirun" {
     needs_mpirun
     with_python numpy
-    only python >linear.py
-    only 'sh mpirun-train' >commands.sh
+    blocks python docs/trainer.md >linear.py
+    blocks 'sh mpirun-train' docs/trainer.md >commands.sh
     grep -q 'mpirun -n 2 python3 linear.py' commands.sh
     with_open_mpi limited bash -e commands.sh 3>&-
     [ "$(jq -r '[.state, (.nodes | length)] | join(" ")' trained-by-mpi/results/run.json)" = "succeeded 2" ]
@@ -142,24 +127,12 @@ END
     [ "$(jq -r '[.state, (.nodes | length)] | join(" ")' psgd-*/results/run.json)" = "succeeded 4" ]
 }
 
-@test "docs/trainer.md: under srun, on four hosts with the weights of processes on one" {
-    needs_slurm
-    with_python numpy
-    only python >linear.py
-    only 'sh srun-train' | sed 's/srun -n 2/srun -N 4 -n 4/' >commands.sh
-    grep -q 'srun -N 4 -n 4 python3 linear.py' commands.sh
-    on_login bash -e commands.sh
-    PSGD_JOB=here PSGD_OPTIONS="--codec allreduce --epochs 2" launch 4 python3 linear.py
-    [ -n "$(digests here/results)" ]
-    [ "$(digests psgd-*/results)" = "$(digests here/results)" ]
-}
-
 # Models are compared up to 1e-6: the agents' programs may compute with another number of threads.
 # bats test_tags=check
 @test "the training script of torch in docs/trainer.md ends with the same weights under torchrun and mpirun as on agents" {
     local n
     with_python torch
-    only 'python torch' >train.py
+    blocks 'python torch' docs/trainer.md >train.py
     cat >compare.py <<'END'
 import sys
 import numpy as np

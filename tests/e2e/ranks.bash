@@ -28,6 +28,16 @@ ranks() {
     end_processes "$2"
 }
 
+# start_program RANK SIZE COMMAND...: as a launcher does that sets RANK and WORLD_SIZE; its log is log.RANK.
+start_program() { RANK=$1 WORLD_SIZE=$2 start_process "$1" "log.$1" "${@:3}"; }
+
+# launch N COMMAND...: N such processes; returns the status of process 0.
+launch() {
+    local rank
+    for ((rank = 0; rank < $1; rank++)); do start_program "$rank" "$@"; done
+    end_processes "$1"
+}
+
 # kill_rank DIR SIGNAL RANK...: the processes themselves, which run under a limit.
 kill_rank() {
     local rank pids=()

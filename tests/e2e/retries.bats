@@ -3,6 +3,7 @@
 # Takes about 1 minute.
 # shellcheck disable=SC2030,SC2031 # each test is a subshell
 load lib
+load documents
 
 job=(--node_count 2 --model softmax --batch_size 20 --agent-timeout 2)
 
@@ -130,7 +131,8 @@ steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sor
 @test "with --detach a process stays that tries again, and wait shows the end" {
     start_three
     local id
-    id=$("$SUBMIT" --workers with_spare.json "${job[@]}" --epochs 60 --codec allreduce --checkpoint-every 1 --retries 1 --detach -o out 2>said)
+    slow_at_gate
+    id=$("$SUBMIT" --workers with_spare.json "${few[@]}" --checkpoint-every 1 --retries 1 --detach -o out 2>said)
     grep -q 'is watched in the background' said
     within 60 has_copies out
     lose 1
@@ -208,7 +210,7 @@ ended_well() { [ "$(jq -r '.state, .is_complete' "$1/run.json" 2>/dev/null | pas
 @test "the command of docs/failures.md" {
     start_three
     ln -s "$BUILD" build
-    bash -ec "$(awk '/^```sh$/ {on = ++k == 3; next} /^```/ {on = 0} on' "$ROOT/docs/failures.md")"
+    bash -ec "$(blocks sh docs/failures.md 3)"
     [ "$(jq -r '.settings.checkpoint_every, .state' logs/latest/run.json | paste -sd' ')" = "1 succeeded" ]
     [ ! -e logs/latest/mirror ]
 }

@@ -171,10 +171,23 @@ load ranks
     needs_slurm
     follow srun "$CLUSTER" in "$BATS_FILE_TMPDIR/cluster"
     rm -rf job
-    block slurm | sed 's/ --epochs 20 / --epochs 1 /' >commands.sh
+    blocks "sh slurm" docs/clusters.md | sed 's/ --epochs 20 / --epochs 1 /' >commands.sh
     on_login bash -e commands.sh
     [ "$(jq -r '[.state, (.nodes | length)] | join(" ")' job/results/run.json)" = "succeeded 4" ]
-    block batch | sed 's/ --epochs 20 / --epochs 1 /' >batch.sh
+    blocks "sh batch" docs/clusters.md | sed 's/ --epochs 20 / --epochs 1 /' >batch.sh
     on_login sbatch --wait batch.sh
     [ "$(jq -r .state psgd-*/results/run.json)" = succeeded ]
+}
+
+@test "docs/trainer.md: under srun, on two hosts with the weights of processes on one" {
+    needs_slurm
+    with_python numpy
+    export PYTHONPATH=$ROOT/python PSGD_JOB_SUBMIT=$BUILD/job_submit OMP_NUM_THREADS=1
+    blocks python docs/trainer.md >linear.py
+    blocks 'sh srun-train' docs/trainer.md | sed 's/srun -n 2/srun -N 2 -n 2/' >commands.sh
+    grep -q 'srun -N 2 -n 2 python3 linear.py' commands.sh
+    on_login bash -e commands.sh
+    PSGD_JOB=here PSGD_OPTIONS="--codec allreduce --epochs 2" launch 2 python3 linear.py
+    [ -n "$(digests here/results)" ]
+    [ "$(digests psgd-*/results)" = "$(digests here/results)" ]
 }
