@@ -135,7 +135,9 @@ static int coordinate(struct exchange *x)
         most = promised > most ? promised : most;
     }
     if (is_whole && most > 0) {
+        /* Of a vote that was given up some workers may know a later point, and points only grow. */
         most = end_of_round(x, most);
+        most = most > v->point ? most : v->point;
         forget_workers(x);
         return send_to_workers(x, STOP_VOTE_POINT, most) < 0 ? x->e->code : take_point(x, most);
     }
@@ -267,6 +269,12 @@ static int on_point_of_job(struct exchange *x, uint64_t step)
     return CODEC_GO;
 }
 
+/* Each worker forwards the point to a server, the last one perhaps after the server has saved. */
+static int on_forwarded_point(struct exchange *x, uint64_t step)
+{
+    return step > x->save_vote.point ? take_point(x, step) : CODEC_GO;
+}
+
 int save_vote_on_point(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b)
 {
     struct save_vote *v = &x->save_vote;
@@ -280,7 +288,7 @@ int save_vote_on_point(struct exchange *x, const struct mesh_head *h, const stru
         v->workers[h->peer].promised = h->round;
         return coordinate(x);
     }
-    return is_server(x) ? take_point(x, h->round) : on_point_of_job(x, h->round);
+    return is_server(x) ? on_forwarded_point(x, h->round) : on_point_of_job(x, h->round);
 }
 
 int save_vote_on_saved(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b)

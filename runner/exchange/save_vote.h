@@ -16,7 +16,8 @@
  * (checkpoint.h).
  *
  * A server saves when it has closed the rounds before t, or at the barrier of t. Each worker forwards t, and
- * that it has saved, to all servers but the first, before any message of a later step.
+ * that it has saved, to all servers but the first, before any message of a later step. Such a server takes t
+ * from the first worker that forwards it; t is never less than that of an earlier vote.
  *
  * If a worker leaves or is lost, a vote without a result is given up, and nobody waits for it any longer:
  * there is then no checkpoint of all nodes. The same if the job ends with t, or before. */

@@ -158,6 +158,27 @@ TEST(several_checkpoints_may_be_asked_for_one_after_the_other)
     cluster_close(&b.c);
 }
 
+TEST(a_server_that_has_saved_ignores_the_point_that_a_late_worker_forwards)
+{
+    const int first = WORKERS, second = WORKERS + 1;
+    struct bench b;
+
+    open_bench(&b, jobs[4].cfg);
+    ask(&b, first);
+    for (int w = 0; w < WORKERS; w++)
+        receive(&b, w);
+    receive(&b, first);
+    receive(&b, 0);
+    receive(&b, second);
+    assert_int_equal(save_vote_point(node(&b, second)), 5);
+    assert_int_equal(save_vote_saved(node(&b, second), &b.e), CODEC_GO);
+    settle(&b);
+    assert_int_equal(save_vote_point(node(&b, 1)), 5);
+    assert_int_equal(save_vote_point(node(&b, second)), 0);
+    assert_true(save_vote_has_saved(node(&b, second)));
+    cluster_close(&b.c);
+}
+
 TEST(nothing_is_saved_at_the_end_of_the_job)
 {
     struct bench b;
@@ -237,6 +258,7 @@ int main(void)
         cmocka_unit_test(all_nodes_save_after_the_same_step_whoever_is_asked),
         cmocka_unit_test(a_worker_begins_no_step_after_the_one_that_it_has_promised),
         cmocka_unit_test(several_checkpoints_may_be_asked_for_one_after_the_other),
+        cmocka_unit_test(a_server_that_has_saved_ignores_the_point_that_a_late_worker_forwards),
         cmocka_unit_test(nothing_is_saved_at_the_end_of_the_job),
         cmocka_unit_test(a_lost_worker_holds_up_nobody),
         cmocka_unit_test(messages_about_a_checkpoint_that_no_node_sends_are_refused),
