@@ -108,6 +108,8 @@ class Worker:
         self.why = ""  # the job has ended
         number = wire.connected()
         self._link = wire.Link(number, _beside.lost if _beside else None) if number else None
+        if _beside:
+            _beside.link = self._link
         self.info = Info(True)
         self._frozen_sums = frozen
         self._describes = False

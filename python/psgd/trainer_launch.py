@@ -12,10 +12,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from typing import Any, Dict, Mapping, Optional
 
 from . import errors, program
-from .trainer_wire import Error, note
+from .trainer_wire import Error, Link, note
 
 OPTIONS, JOB = "PSGD_OPTIONS", "PSGD_JOB"
 # Of launchers, in each process they start. A batch script of Slurm's has the variables of srun but the last.
@@ -57,22 +58,38 @@ class Beside:
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         submit = find()
-        own, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             words = program.arguments({name.replace("_", "-"): value for name, value in options.items()})
         except errors.Error as e:
             raise Error(str(e)) from None
-        command = [submit, "run-ranks", "--program-fd", str(its.fileno()), "--trainer", main_file(), "--trainer-python", sys.executable]
-        command += ["--", *sys.argv[1:]] if sys.argv[1:] else []
+        command = [submit, "run-ranks", "--trainer", main_file(), "--trainer-python", sys.executable]
+        rest = ["--", *sys.argv[1:]] if sys.argv[1:] else []
         given = " ".join([*map(shlex.quote, words), os.environ.get(OPTIONS, "")])  # of an option given twice the last one counts
-        self.process = subprocess.Popen(command, env={**os.environ, OPTIONS: given}, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL,
-                                        stdout=2)
-        its.close()
-        self.number = str(own.detach())
+        own, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with own, its:
+            try:
+                self.process = subprocess.Popen([*command, "--program-fd", str(its.fileno()), *rest], env={**os.environ, OPTIONS: given},
+                                                pass_fds=[its.fileno()], stdin=subprocess.DEVNULL, stdout=2)
+            except OSError as e:
+                raise Error(f"{submit}, which runs this program's node, cannot be started ({e.strerror}): name another by PSGD_JOB_SUBMIT"
+                            ) from None
+            self.number = str(own.detach())
+        self.owner = os.getpid()
+        self.link: Optional[Link] = None  # the worker's, by the socket `number`, once it has one
         self.stopped_by = 0  # a signal
-        atexit.register(self.wait)
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        atexit.register(self._leave)
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._pass_on)
+
+    def _leave(self) -> None:
+        """At the program's end. The node would wait for a program that ends before its job."""
+        if os.getpid() != self.owner:
+            return
+        if self.link is None:
+            os.close(int(self.number))
+        elif not self.link.is_over:
+            self.link.fail("the program has ended, and the job has not")
+        self.wait()
 
     def _pass_on(self, number: int, frame: Any) -> None:
         """A launcher that ends its job tells each program: the node ends after the present step, with its records, and this

@@ -107,6 +107,7 @@ class Link:
         except (OSError, ValueError) as e:
             raise Error(f"{ENVIRONMENT}={number} is no socket of psgd ({e}): a program that is started by hand must not have it") from None
         self.sent = self.received = 0
+        self.is_over = False  # psgd has sent STOP, or this program why it gives up
         self.room = socket.CMSG_SPACE(4 * 4)
         os.register_at_fork(after_in_child=self.socket.close)
 
@@ -147,6 +148,7 @@ class Link:
 
     def fail(self, why: str) -> None:
         """Sends why the program gives up."""
+        self.is_over = True
         left = why.encode(errors="replace")
         for part in range(1, PARTS + 1):
             text = left[: TEXT - 1].decode(errors="ignore").encode()
@@ -161,6 +163,7 @@ class Link:
         r = self._receive(*kinds)
         while r.kind in (REFUSED, STOP) and r.flags & GOES_ON:
             r = r.joined(self._receive(r.kind))
+        self.is_over |= r.kind == STOP
         return r
 
     def _receive(self, *kinds: int) -> Record:

@@ -63,12 +63,14 @@ w = psgd.trainer.open({"W": (4,)}, batches=10, codec="fedavg", epochs=100000, lo
 while w.next():
     if sys.argv[1:] == ["fails"] and w.info.node == 1 and w.steps_done == 50:
         raise ValueError("bad row 7")
+    if sys.argv[1:] == ["leaves"] and w.info.node == 1 and w.steps_done == 50:
+        sys.exit()
     w.stepped(loss=1, samples=1, lr=0.1)
     time.sleep(0.001)
 END
 }
 
-@test "an exception of one program is the job's message, and SIGTERM ends all programs with their records" {
+@test "an exception of one program is the job's message, an end before the job's fails it, and SIGTERM ends all programs with their records" {
     local code=0
     cat_program
     PSGD_JOB=failed
@@ -76,6 +78,11 @@ END
     [ "$code" -eq 1 ]
     grep -q 'the job has failed: node(1), TrainerFailed: program.py: line 7: ValueError: bad row 7' log.0
     [ "$(jq -r '[.state, .cause_node, .message] | join(" ")' failed/results/run.json)" = "failed 1 program.py: line 7: ValueError: bad row 7" ]
+    PSGD_JOB=left
+    code=0
+    launch 2 python3 program.py leaves || code=$?
+    [ "$code" -eq 1 ]
+    grep -q 'the job has failed: node(1), TrainerFailed: program.py: the program has ended, and the job has not' log.0
     PSGD_JOB=stopped
     start_program 0 2 python3 program.py
     start_program 1 2 python3 program.py

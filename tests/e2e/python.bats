@@ -43,7 +43,7 @@ tests_of() { # tests_of "MODULE..." NAME...
 }
 
 @test "a training program of Python alone takes its turns" {
-    tests_of "" trainer trainer_client
+    tests_of "" trainer trainer_client trainer_launch
 }
 
 # bats test_tags=check
