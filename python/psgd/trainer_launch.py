@@ -19,14 +19,15 @@ from . import errors, program
 from .trainer_wire import Error, Link, note
 
 OPTIONS, JOB = "PSGD_OPTIONS", "PSGD_JOB"
-# Of launchers, in each process they start. A batch script of Slurm's has the variables of srun but the last.
-RANKS: Dict[str, str] = {
+BATCH_RANK = "SLURM_PROCID"  # a batch script of Slurm's has it, too, but not the number of a step's processes
+# Of launchers, in each process they start (shared/job/launch_rank.c).
+RANKS: Dict[str, Optional[str]] = {  # the variable with the number of processes; None: the launcher sets none
     "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_SIZE",
     "PMI_RANK": "PMI_SIZE",
-    "PMIX_RANK": "",
+    "PMIX_RANK": None,
     "RANK": "WORLD_SIZE",
-    "SLURM_PROCID": "SLURM_STEP_NUM_TASKS",
-    "JOB_COMPLETION_INDEX": "",
+    BATCH_RANK: "SLURM_STEP_NUM_TASKS",
+    "JOB_COMPLETION_INDEX": None,
 }
 MAP_FIXED = 0x10
 
@@ -34,7 +35,9 @@ MAP_FIXED = 0x10
 def rank() -> Optional[str]:
     """The variable of the launcher that has started this process; None: none has, or it is the only process."""
     for name, size in RANKS.items():
-        if name in os.environ and os.environ.get(size, "" if name == "SLURM_PROCID" else "2") not in ("", "1"):
+        number = os.environ.get(size, "") if size else ""
+        is_alone = number == "1" or (not number and name == BATCH_RANK)
+        if name in os.environ and not is_alone:
             return name
     return None
 
