@@ -42,6 +42,28 @@ equal_over() {
     [ $has = 1 ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
 }
 
+# Two machines, by the names of their processes. Within each the two workers share memory.
+@test "over MPI with --path tree the workers of a machine share memory, and one of them sends to other machines" {
+    local mpi has=0 job=(-n 4 --codec allreduce --model softmax --path tree --dataset "$FEW" --epochs 1 --seed 3) run rank
+    "$SUBMIT" pack -q -o tcp "${job[@]}"
+    for rank in 0 1 2 3; do start_rank tcp $rank --host 127.0.0.$((rank / 2 + 1)); done
+    end_processes 4
+    "$SUBMIT" collect -q tcp
+    for mpi in openmpi mpich; do
+        has_mpi $mpi || continue
+        has=1
+        rm -rf over
+        "$SUBMIT" pack -q -o over "${job[@]}" --transport mpi
+        run=("$BUILD/job_runner" --job over --host)
+        by_mpi $mpi 2 "${run[@]}" 127.0.0.1 : -n 2 "${run[@]}" 127.0.0.2 >$mpi.log 2>&1 || { cat $mpi.log; false; }
+        "$SUBMIT" collect -q over
+        grep -q 'memory shared by the 2 workers on this machine, and connections between machines' over/node-3/run/node.log
+        jq -e '[.nodes[1, 3].comm.peers[] | select(.sent_bytes > 0) | .peer] == [0, 2]' over/results/run.json
+        [ "$(digests over/results)" = "$(digests tcp/results)" ]
+    done
+    [ $has = 1 ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
+}
+
 # Asynchronous rules depend on times: these must end well.
 @test "over MPI every rule ends with the weights of TCP, with two and four workers, or is refused as over TCP" {
     is_long || skip "LONG=1 runs each rule over MPI"
