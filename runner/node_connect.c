@@ -178,7 +178,8 @@ static size_t longest_range(const struct node *n)
     return own > 0 ? (longest + own - 1) / own : 1;
 }
 
-/* Lets nodes of one machine share memory, if they can: for collectives, or else for messages. */
+/* Lets nodes of one machine share memory, if they can: for collectives, unless the transport sums, or else
+ * for messages. */
 static int share_memory(struct node *n, const struct mesh_transport *transport, struct err *e)
 {
     /* An executor's collectives use connections: memory for collectives is sized for vectors as long as a
@@ -192,6 +193,10 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
     struct shm_agreement a;
     int rc;
 
+    if (collects && n->set.allreduce == COLLECTIVE_MPI) {
+        fprintf(stderr, "all-reduces are those of %s, also within a machine\n", transport->traits->name);
+        return 0;
+    }
     if ((!collects && !exchange_has_messages(n->exchange)) || n->n_peers == 0 ||
         n->set.local_path == LOCAL_PATH_OFF || (!collects && !transport->shares_messages))
         return 0;

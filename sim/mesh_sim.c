@@ -454,8 +454,8 @@ static int sim_watch(struct mesh *m, int fd, struct err *e)
     return fd < 0 ? 0 : err_set(e, ERR_IO, "a simulated mesh cannot watch descriptor %d", fd);
 }
 
-static const struct mesh_ops ops = {sim_send, sim_poll,  sim_queued,   sim_queued_for, sim_pause,
-                                    sim_drop, sim_close, sim_is_local, sim_watch,      NULL};
+static const struct mesh_ops ops = {sim_send,  sim_poll,     sim_queued, sim_queued_for, sim_pause, sim_drop,
+                                    sim_close, sim_is_local, sim_watch,  NULL,           NULL,      NULL};
 
 int mesh_sim_new(struct mesh_sim **out, const struct mesh_sim_config *cfg, struct err *e)
 {

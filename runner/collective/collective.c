@@ -24,6 +24,14 @@ struct sender {
     bool is_paused;
 };
 
+/* An all-reduce that the mesh computes, in parts from the vector's end to its front (part_before). */
+struct mesh_sum {
+    bool is_under_way;
+    size_t done;    /* sums from here on are complete */
+    size_t given;   /* those from here on, up to `done`, are under way in the mesh */
+    size_t n_parts; /* under way */
+};
+
 struct collective {
     struct collective_config cfg;
     struct mesh *mesh;
@@ -31,7 +39,8 @@ struct collective {
     struct prepared prepared[COLLECTIVE_KINDS][PREPARED]; /* the last of each kind */
     int oldest[COLLECTIVE_KINDS];                         /* index of the next to be replaced */
     struct sender *senders;                               /* (n_nodes) */
-    const struct prepared *now; /* of the collective under way; NULL: there is none */
+    const struct prepared *now; /* of the collective under way; NULL: none, or one without a plan */
+    struct mesh_sum sum;
     struct collective_request request;
     uint64_t number; /* of the collective under way, or of the last one */
     size_t n_sent, n_done;
@@ -131,6 +140,11 @@ static bool is_prepared(const struct prepared *r, const struct collective_reques
            r->plan.request.item_bytes == request->item->bytes;
 }
 
+static enum collective_algorithm plan_algorithm(const struct collective *c)
+{
+    return c->cfg.algorithm < COLLECTIVE_ALGORITHMS ? c->cfg.algorithm : COLLECTIVE_AUTO;
+}
+
 /* Returns the plan for `request`: the plan of an earlier collective of its kind, or a new one. */
 static const struct prepared *find_plan(struct collective *c, const struct collective_request *request,
                                         struct err *e)
@@ -138,7 +152,7 @@ static const struct prepared *find_plan(struct collective *c, const struct colle
     struct prepared *r = c->prepared[request->kind];
     int *oldest = &c->oldest[request->kind];
     struct plan_request wanted = {.kind = request->kind,
-                                  .algorithm = c->cfg.algorithm,
+                                  .algorithm = plan_algorithm(c),
                                   .levels = request->levels,
                                   .n_nodes = c->cfg.n_nodes,
                                   .me = c->cfg.me,
@@ -251,7 +265,65 @@ static void resume_sender(struct collective *c, int node)
 
 bool collective_is_under_way(const struct collective *c)
 {
-    return c->now;
+    return c->now || c->sum.is_under_way;
+}
+
+/* MPI may send nothing for an empty vector; a plan does, so that its two statements hold. */
+static bool is_for_mesh(const struct collective *c, const struct collective_request *request)
+{
+    return c->cfg.algorithm == COLLECTIVE_MPI && request->kind == COLLECTIVE_ALL_REDUCE &&
+           request->item == &floats && request->levels == PLAN_FLAT && request->n > 0;
+}
+
+/* Where the part begins that ends at `end` > 0: with its bucket, unless that is too long for one sum. All
+ * nodes divide a vector the same way. */
+static size_t part_before(const struct collective *c, size_t end)
+{
+    size_t k = 0, first = 0;
+
+    while (k < c->request.n_buckets && c->request.buckets[k] >= end)
+        k++;
+    if (k < c->request.n_buckets)
+        first = c->request.buckets[k];
+    return end - first > MESH_REDUCE_LONGEST ? end - MESH_REDUCE_LONGEST : first;
+}
+
+static void finish_part(struct collective *c, size_t first, size_t end)
+{
+    float *out = (float *)c->request.out + first;
+    const float *sums = out;
+    enum phase last;
+
+    if (!c->request.is_mean)
+        return;
+    last = phase_enter(c->cfg.watch, PHASE_DECODE);
+    vector_sum(out, &sums, 1, end - first, 1.0f / (float)c->cfg.n_nodes);
+    phase_enter(c->cfg.watch, last);
+}
+
+static int advance_sum(struct collective *c, struct err *e)
+{
+    struct mesh_sum *s = &c->sum;
+
+    for (; s->n_parts > mesh_reducing(c->mesh); s->n_parts--) {
+        size_t first = part_before(c, s->done);
+
+        finish_part(c, first, s->done);
+        s->done = first;
+    }
+    while (s->given > 0 && s->n_parts < MESH_REDUCE_MAX) {
+        size_t first = part_before(c, s->given);
+
+        if (first < c->ready)
+            break;
+        if (mesh_reduce(c->mesh, (const float *)c->request.in + first, (float *)c->request.out + first,
+                        s->given - first, e) < 0)
+            return e->code;
+        s->given = first;
+        s->n_parts++;
+    }
+    s->is_under_way = s->done > 0;
+    return s->is_under_way ? COLLECTIVE_UNDER_WAY : COLLECTIVE_DONE;
 }
 
 enum mesh_sink_result collective_sink(struct collective *c, const struct mesh_head *h, size_t len, void **at)
@@ -325,6 +397,10 @@ static void take_chunks(struct collective *c)
 
 int collective_ready(struct collective *c, size_t ready, struct err *e)
 {
+    if (c->sum.is_under_way) {
+        c->ready = ready < c->ready ? ready : c->ready;
+        return advance_sum(c, e);
+    }
     if (ready < c->ready && copy_own(c, ready, c->ready, e) < 0)
         return e->code;
     c->ready = ready < c->ready ? ready : c->ready;
@@ -334,16 +410,17 @@ int collective_ready(struct collective *c, size_t ready, struct err *e)
 
 int collective_start(struct collective *c, const struct collective_request *request, struct err *e)
 {
-    assert(!c->now && request->in != request->out);
+    assert(!collective_is_under_way(c) && request->in != request->out);
     c->request = *request;
     c->request.item = request->item ? request->item : &floats;
-    c->now = find_plan(c, &c->request, e);
-    if (!c->now)
+    if (is_for_mesh(c, &c->request))
+        c->sum = (struct mesh_sum){.is_under_way = true, .given = request->n, .done = request->n};
+    else if (!(c->now = find_plan(c, &c->request, e)))
         return e->code;
     c->number++;
     c->n_sent = c->n_done = 0;
     c->ready = request->n;
-    for (int k = 0; k < c->cfg.n_nodes; k++) {
+    for (int k = 0; c->now && k < c->cfg.n_nodes; k++) {
         c->senders[k].cursor = c->now->plan.first[k];
         c->senders[k].received = 0;
         resume_sender(c, k);
@@ -353,6 +430,8 @@ int collective_start(struct collective *c, const struct collective_request *requ
 
 int collective_on_event(struct collective *c, const struct mesh_event *ev, struct err *e)
 {
+    if (c->sum.is_under_way)
+        return advance_sum(c, e);
     if (ev->kind == MESH_MESSAGE && ev->head.kind == FRAME_CHUNK) {
         struct sender *s = &c->senders[ev->head.peer];
         const struct plan_recv *v = &c->now->plan.recvs[s->cursor];
@@ -372,6 +451,8 @@ uint64_t collective_summed(const struct collective *c)
 
 int collective_awaits(const struct collective *c)
 {
+    if (c->sum.is_under_way)
+        return -1;
     return c->n_done < c->now->plan.n_recvs ? c->now->plan.recvs[c->n_done].from : -1;
 }
 
@@ -381,7 +462,9 @@ void collective_waits_for(const struct collective *c, char *out, size_t size)
     unsigned long long number = c->number;
     int node = collective_awaits(c);
 
-    if (node >= 0)
+    if (c->sum.is_under_way)
+        snprintf(out, size, "the sum of all workers in %s %llu", kind, number);
+    else if (node >= 0)
         snprintf(out, size, "chunk %u of node %d in %s %llu", c->senders[node].received + 1, node, kind,
                  number);
     else

@@ -7,7 +7,11 @@
  * shorter numbers. It is sent by view, without a copy. A chunk to copy is read directly into `out`, a chunk
  * to add into a staging buffer of one chunk per sender. A chunk of the next collective, or a chunk whose
  * staging buffer is in use, remains in the connection. A chunk that the plan does not expect (its number,
- * index or length) is refused before its payload is read. */
+ * index or length) is refused before its payload is read.
+ *
+ * With COLLECTIVE_MPI an all-reduce of floats over all nodes has no plan and no chunks: the mesh sums
+ * (mesh_reduce), bucket by bucket. The rules about `in` and `out` hold as well, as no node has a sum before
+ * all nodes have begun it. Other collectives have plans, with the algorithm of COLLECTIVE_AUTO. */
 #ifndef PSGD_COLLECTIVE_H
 #define PSGD_COLLECTIVE_H
 
@@ -24,8 +28,8 @@ enum {
 enum { COLLECTIVE_DONE = 0, COLLECTIVE_UNDER_WAY = 1 };
 
 struct collective_config {
-    int n_nodes, me; /* nodes 0 .. n_nodes-1 of the mesh */
-    enum collective_algorithm algorithm;
+    int n_nodes, me;                     /* nodes 0 .. n_nodes-1 of the mesh */
+    enum collective_algorithm algorithm; /* COLLECTIVE_MPI: of a mesh that reduces */
     /* Passes a chunk to the mesh by view: as mesh_send_view, but the owner keeps the error. */
     int (*send)(void *owner, const struct mesh_head *h, const void *bytes, size_t len);
     void (*received)(void *owner, int from, size_t len); /* a chunk of len bytes is processed */
@@ -76,8 +80,8 @@ int collective_ready(struct collective *c, size_t ready, struct err *e);
  * mesh's queue may have room again. */
 int collective_on_event(struct collective *c, const struct mesh_event *ev, struct err *e);
 uint64_t collective_summed(const struct collective *c); /* bytes of chunks added so far */
-/* The node for whose chunk the collective under way waits, or -1; and the same as text: "chunk 3 of node 1 in
- * all-reduce 12". */
+/* The node for whose chunk the collective under way waits, or -1: for none, or for a sum of the mesh; and the
+ * same as text: "chunk 3 of node 1 in all-reduce 12". */
 int collective_awaits(const struct collective *c);
 void collective_waits_for(const struct collective *c, char *out, size_t size);
 /* For mesh->sink. */

@@ -33,7 +33,9 @@ enum {
     MESH_QUEUE_MAX = 256,
     MESH_BACKLOG = 8, /* a peer with so many queued messages counts as too slow */
     MESH_REASON_MAX = 256,
-    MESH_ALIGNMENT = 64
+    MESH_ALIGNMENT = 64,
+    MESH_REDUCE_MAX = 8,            /* sums of mesh_reduce under way */
+    MESH_REDUCE_LONGEST = 64 << 20, /* numbers of one */
 };
 
 struct mesh_buf {
@@ -139,6 +141,9 @@ struct mesh_ops {
     bool (*is_local)(const struct mesh *m, int node);
     int (*watch)(struct mesh *m, int fd, struct err *e);
     int (*descriptor)(const struct mesh *m); /* NULL: there is none */
+    /* NULL, both, without transport_traits.reduces */
+    int (*reduce)(struct mesh *m, const float *in, float *out, size_t n, struct err *e);
+    size_t (*reducing)(const struct mesh *m);
 };
 
 struct mesh { /* the first member of each implementation's struct */
@@ -173,9 +178,24 @@ static inline int mesh_send_view(struct mesh *m, const struct mesh_head *h, cons
     return m->ops->send(m, h, bytes, len, NULL, e);
 }
 
+/* Begins a sum over all nodes: out = the sum of their `in`, (n), 0 < n <= MESH_REDUCE_LONGEST. All nodes
+ * begin the same sums in the same order, at most MESH_REDUCE_MAX before the first is complete. Until then
+ * neither vector may be used. For transports that reduce, in a job whose nodes are all workers. ERR_IO. */
+static inline int mesh_reduce(struct mesh *m, const float *in, float *out, size_t n, struct err *e)
+{
+    return m->ops->reduce(m, in, out, n, e);
+}
+
+/* The number of sums that are under way; the oldest is complete when there is one fewer, which changes only
+ * in mesh_poll. */
+static inline size_t mesh_reducing(const struct mesh *m)
+{
+    return m->ops->reducing(m);
+}
+
 /* Sends queued messages and returns the next event in *out. *out is MESH_NOTHING at the deadline
- * (clock_now; 0: do not wait), after a signal, when a queue became shorter, or when the descriptor of
- * mesh_watch is readable. ERR_IO: the mesh itself failed. */
+ * (clock_now; 0: do not wait), after a signal, when a queue became shorter, when a sum is complete, or when
+ * the descriptor of mesh_watch is readable. ERR_IO: the mesh itself failed. */
 static inline int mesh_poll(struct mesh *m, struct mesh_event *out, double deadline, struct err *e)
 {
     return m->ops->poll(m, out, deadline, e);
@@ -228,7 +248,8 @@ static inline int mesh_descriptor(const struct mesh *m)
 
 /* Sends the queued messages and a BYE frame, waits until every peer has acknowledged it, and frees the
  * mesh. Messages unsent at the deadline are lost; so may be earlier ones that a peer has not received yet.
- * Views, and sinks of chunks that have begun to arrive, must stay valid until it returns. */
+ * Views, sinks of chunks that have begun to arrive, and vectors of sums under way must stay valid until it
+ * returns. */
 static inline void mesh_close(struct mesh *m, double deadline)
 {
     m->ops->close(m, deadline);

@@ -1,5 +1,6 @@
-/* allreduce_kinds -- the all-reduce algorithms that a job can choose: each is a line here, and a function of
- * that name in runner/collective/collective_plan.c; collective_choose() there selects one for `auto`.
+/* allreduce_kinds -- the all-reduce algorithms that a job can choose: each of those with a plan is a line
+ * here, and a function of that name in runner/collective/collective_plan.c; collective_choose() there selects
+ * one for `auto`.
  *
  *   ring                 reduce-scatter, then all-gather, always to the next node: 2 (N-1) chunks deep, the
  *                        fewest bytes: 2 (N-1)/N n each way. Patarasuk and Yuan, "Bandwidth optimal
@@ -16,7 +17,8 @@
  *   tree                 sums up a binomial tree to node 0 and sends the result down: 2 log2 N deep, log2 N
  *                        times n through node 0.
  *   direct               every node sends its vector to every other and sums in the order of the nodes: one
- *                        chunk deep, (N-1) n each way. */
+ *                        chunk deep, (N-1) n each way.
+ *   mpi                  no plan: the transport sums (transport_traits.reduces), by MPI_Iallreduce. */
 #ifndef PSGD_ALLREDUCE_KINDS_H
 #define PSGD_ALLREDUCE_KINDS_H
 
@@ -32,9 +34,14 @@
 #define ALLREDUCE_CHOICE(constant, name, function)   "|" name
 #define ALLREDUCE_FUNCTION(constant, name, function) [constant] = function,
 
-enum collective_algorithm { COLLECTIVE_AUTO, ALLREDUCE_ALGORITHMS(ALLREDUCE_CONSTANT) COLLECTIVE_ALGORITHMS };
+/* COLLECTIVE_ALGORITHMS: the end of those with a plan. */
+enum collective_algorithm {
+    COLLECTIVE_AUTO,
+    ALLREDUCE_ALGORITHMS(ALLREDUCE_CONSTANT) COLLECTIVE_ALGORITHMS,
+    COLLECTIVE_MPI = COLLECTIVE_ALGORITHMS
+};
 
 /* The names, in the order of the enum, as in shared/base/choice.h. */
-#define ALLREDUCE_CHOICES "auto" ALLREDUCE_ALGORITHMS(ALLREDUCE_CHOICE)
+#define ALLREDUCE_CHOICES "auto" ALLREDUCE_ALGORITHMS(ALLREDUCE_CHOICE) "|mpi"
 
 #endif

@@ -197,6 +197,28 @@ static int check_transport(const struct settings *s, struct err *e)
     return err_hint(e, "Leave --transport %s or that option out.", t->name);
 }
 
+/* Refuses a job that the transport's own all-reduce cannot sum. */
+static int check_allreduce(const struct settings *s, struct err *e)
+{
+    const struct transport_traits *t = &transport_traits[s->transport];
+
+    if (s->allreduce != COLLECTIVE_MPI)
+        return 0;
+    if (!t->reduces) {
+        err_set(e, ERR_CONFIG, "/allreduce: mpi is the all-reduce of --transport mpi, and %s has none",
+                t->name);
+        return err_hint(e, "Take --transport mpi, or leave --allreduce out.");
+    }
+    if (s->path == COMBINE_PATH_TREE)
+        err_set(e, ERR_CONFIG,
+                "/path: tree sums inside each machine first, and --allreduce mpi by MPI alone");
+    else if (s->compress[0] || s->compress_down[0])
+        err_set(e, ERR_CONFIG, "/compress: with --allreduce mpi MPI sums floats, which it does not compress");
+    else
+        return 0;
+    return err_hint(e, "Leave --allreduce mpi or that option out.");
+}
+
 int settings_check(const struct settings *s, struct err *e)
 {
     struct schedule schedule;
@@ -210,7 +232,7 @@ int settings_check(const struct settings *s, struct err *e)
     if (settings_blocks(&b, s, e) < 0)
         return e->code;
     blocks_clear(&b);
-    if (check_transport(s, e) < 0)
+    if (check_transport(s, e) < 0 || check_allreduce(s, e) < 0)
         return e->code;
     if (s->checkpoint_every > 0 && s->checkpoint_steps > 0)
         return err_set(e, ERR_CONFIG,

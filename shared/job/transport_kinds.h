@@ -8,10 +8,10 @@
 
 #include <stdbool.h>
 
-/* Constant, name, reports_loss, is_encrypted, allows_isolation, sleeps. */
+/* Constant, name, reports_loss, is_encrypted, allows_isolation, sleeps, reduces. */
 #define TRANSPORTS(T)                                                                                        \
-    T(TRANSPORT_TCP, "tcp", true, true, true, true)                                                          \
-    T(TRANSPORT_MPI, "mpi", false, false, false, false)
+    T(TRANSPORT_TCP, "tcp", true, true, true, true, false)                                                   \
+    T(TRANSPORT_MPI, "mpi", false, false, false, false, true)
 
 #define TRANSPORT_CONSTANT(constant, ...) constant,
 enum transport_kind { TRANSPORTS(TRANSPORT_CONSTANT) TRANSPORT_KINDS };
@@ -26,6 +26,7 @@ struct transport_traits {
     bool is_encrypted;     /* between machines */
     bool allows_isolation; /* a node may enter the sandbox: the transport needs no threads, files or calls */
     bool sleeps;           /* a node that waits takes no processor time */
+    bool reduces;          /* it has an all-reduce of its own (mesh_reduce) */
 };
 
 extern const struct transport_traits transport_traits[TRANSPORT_KINDS];

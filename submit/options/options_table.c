@@ -129,7 +129,8 @@ static struct args_option table[] = {
      "fraction of the workers, drawn at random for each round, that compute and contribute; the others wait "
      "for the result"},
     {"allreduce", "", SETTING(allreduce), FOR_JOB, JOB, NULL,
-     "how vectors are summed over all workers; auto: by their length and the number of workers"},
+     "how vectors are summed over all workers; auto: by their length and the number of workers; mpi: by the "
+     "all-reduce of the MPI of --transport mpi"},
     {"record-every", "", SETTING(record_every), FOR_JOB, JOB, "N", "steps per row of train.csv"},
     {"eval-every", "", SETTING(eval_every), FOR_JOB, JOB, "N",
      "steps between evaluations on the test set, besides those after each epoch; 0: none"},

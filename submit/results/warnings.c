@@ -106,8 +106,12 @@ static json_t *workers_differ(const struct submission *s)
     return json_sprintf(
         "The workers end different: the weights of node%s %s differ from those of node%s %s, and "
         "codec %s does not declare that they may (CODEC_OWN_RESULT). `job_submit codecs test` "
-        "checks it; codecs/README.md says what makes workers differ.",
-        n_others > 1 ? "s" : "", others, n_equal > 1 ? "s" : "", equal, s->settings.codec);
+        "checks it; codecs/README.md says what makes workers differ.%s",
+        n_others > 1 ? "s" : "", others, n_equal > 1 ? "s" : "", equal, s->settings.codec,
+        s->settings.allreduce == COLLECTIVE_MPI
+            ? " Or MPI has given workers sums that differ in their last bits, which it may: the same job "
+              "without --allreduce mpi shows whether the codec is the reason."
+            : "");
 }
 
 /* The cause is one of several nodes that have reported no end. */

@@ -332,6 +332,7 @@ static int choose_path(struct submission *s, const struct codec_facts *f, struct
 {
     struct settings *set = &s->settings;
     enum combine_path_kind wanted = set->path;
+    bool sums_at_once = wanted == COMBINE_PATH_AUTO && set->allreduce == COLLECTIVE_MPI;
     const struct combine_path_rule rule = {.name = f->name,
                                            .is_each_step = f->sends_grads,
                                            .updates_on_server = f->updates_on_server,
@@ -345,7 +346,7 @@ static int choose_path(struct submission *s, const struct codec_facts *f, struct
     if (!f->combines)
         return combine_path_check_unused(f->name, set->path, &job, e);
     job.layout = layout_of(s);
-    kind = combine_path_choose(&rule, set->path, &job, e);
+    kind = combine_path_choose(&rule, sums_at_once ? COMBINE_PATH_ALLREDUCE : wanted, &job, e);
     if (kind < 0)
         return kind;
     set->path = (enum combine_path_kind)kind;

@@ -2,7 +2,7 @@
  * each bound to a processor, over the runner's own mesh and collectives. Prints, for each length: bytes,
  * median, least, most, GB/s of vector. Lengths of 1 MiB and more are begun together. With TLS=on in the
  * environment connections are encrypted. Started by mpirun with NODES processes, the mesh is that over
- * MPI. */
+ * MPI, which the algorithm `mpi` needs. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -213,13 +213,14 @@ int main(int argc, char **argv)
     size_t wanted[64] = {4096, 31400, 65536, 473128, 1 << 20, 2679848, 4800000, 16 << 20, 100 << 20};
     int n_wanted = 9;
 
-    if (b.n_nodes < 1 || b.n_nodes > RANKS_MAX || algorithm < 0) {
+    b.me = find_rank();
+    if (b.n_nodes < 1 || b.n_nodes > RANKS_MAX || algorithm < 0 ||
+        (algorithm == COLLECTIVE_MPI && b.me < 0)) {
         fprintf(stderr, "allreduce NODES [" ALLREDUCE_CHOICES " [BYTES...]]\n");
         return 2;
     }
     for (int i = 3; i < argc && i < 64; i++, n_wanted = i - 3)
         wanted[i - 3] = strtoul(argv[i], NULL, 10) / sizeof(float) * sizeof(float);
-    b.me = find_rank();
     if (b.me >= 0) {
         bind_to_processor(b.me);
         open_mpi(&b);

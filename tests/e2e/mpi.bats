@@ -87,6 +87,72 @@ equal_over() {
     [ $has = 1 ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
 }
 
+# nearest DIR DIR: whether no weight of a job differs from that of the other by more than 1e-6.
+nearest() {
+    PYTHONPATH="$ROOT/python" python3 - "$1/results" "$2/results" <<'EOF'
+import sys
+from psgd import safetensors
+
+def numbers(v):
+    return [x for part in v for x in numbers(part)] if isinstance(v, list) else [v]
+
+a, b = (safetensors.read(f"{folder}/model/final.safetensors")[0] for folder in sys.argv[1:])
+most = max(abs(x - y) for name in a for x, y in zip(numbers(a[name].tolist()), numbers(b[name].tolist())))
+print(f"largest difference: {most}")
+assert most < 1e-6
+EOF
+}
+
+# The sum of two vectors has one order; four vectors are added by each MPI in its own. The rules: a gradient that is summed in buckets
+# while it is computed, one that is summed at once, one that is summed late, and weights.
+@test "with --allreduce mpi workers end equal, with the weights of psgd's sums to 1e-6, and of two to the bit" {
+    local mpi n rule of_mpi=() settings
+    for mpi in openmpi mpich; do if has_mpi $mpi; then of_mpi+=("$mpi"); fi; done
+    [ "${#of_mpi[@]}" -gt 0 ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
+    for rule in "2 allreduce --model mlp-relu" "4 allreduce" "4 doublebuffer" "2 fedavg:every=20"; do
+        read -r n rule <<<"$rule"
+        # shellcheck disable=SC2206 # split into words
+        settings=(-n "$n" --dataset "$FEW" --epochs 1 --seed 3 --codec $rule)
+        rm -rf tcp
+        "$SUBMIT" pack -q -o tcp "${settings[@]}"
+        ranks tcp "$n"
+        "$SUBMIT" collect -q tcp
+        for mpi in "${of_mpi[@]}"; do
+            rm -rf over
+            "$SUBMIT" pack -q -o over "${settings[@]}" --transport mpi --allreduce mpi
+            by_mpi "$mpi" "$n" "$BUILD/job_runner" --job over >"$mpi.log" 2>&1 || { cat "$mpi.log"; false; }
+            "$SUBMIT" collect -q over
+            grep -q 'all-reduces are those of mpi, also within a machine' over/node-0/run/node.log
+            [ "$(jq .models_agree over/results/run.json)" = true ]
+            nearest over tcp
+            [ "$n" -gt 2 ] || [ "$(digests over/results)" = "$(digests tcp/results)" ]
+        done
+    done
+}
+
+@test "a process that stops in an all-reduce of MPI is named after --round-timeout, and a launcher's SIGTERM ends one at once" {
+    has_mpi openmpi || skip "Open MPI is not installed, or psgd was built without it"
+    local mpirun code
+    mpirun=$("$ROOT/tests/lib/mpirun_of" openmpi)
+    "$SUBMIT" pack -q -o job -n 2 --codec allreduce --model softmax --epochs 100000 --record-every 100 --round-timeout 2 --transport mpi \
+        --allreduce mpi
+    with_open_mpi start_process 0 mpi.log "$mpirun" -n 2 "$BUILD/job_runner" --job job
+    within 60 eval '"$SUBMIT" status job | grep -q "node(1): running, epoch"'
+    kill -STOP "$(jq .pid job/node-1/node.json)"
+    code=0
+    end_processes 1 || code=$?
+    [ "$code" -ne 0 ]
+    grep -q 'node 1 holds up the job: the sum of all workers in all-reduce .* has not arrived for 2 s' job/node-0/run/node.log
+    with_open_mpi start_process 0 mpi.log "$mpirun" -n 2 "$BUILD/job_runner" --job job
+    within 60 eval '"$SUBMIT" status job | grep -q "node(1): running, epoch"'
+    kill_rank job TERM 0 1
+    code=0
+    end_processes 1 || code=$?
+    [ "$code" -ne 0 ]
+    "$SUBMIT" collect -q job
+    [ "$(jq -r .state job/results/run.json)" = cancelled ]
+}
+
 @test "a process of MPI that is killed ends the job at once, named, and the same command goes on" {
     has_mpi openmpi || skip "Open MPI is not installed, or psgd was built without it"
     gated fedavg 'c->run->node == 1'
@@ -144,6 +210,28 @@ equal_over() {
     run "$SUBMIT" --codec fedavg --servers 1
     [ "$status" -eq 2 ]
     [[ "$output" == *"--servers is for jobs without agents"* ]]
+}
+
+@test "--allreduce mpi is refused where the transport is not MPI, or the job has no plain sum over all workers" {
+    local options said
+    while IFS='|' read -r options said; do
+        # shellcheck disable=SC2086 # several words
+        run "$SUBMIT" pack -o job -n 2 --allreduce mpi --codec $options
+        [ "$status" -eq 6 ]
+        [[ "$output" == *"$said"* ]] || { echo "$output"; false; }
+        [ ! -e job ]
+    done <<'EOF'
+allreduce|--allreduce: mpi is the all-reduce of --transport mpi, and tcp has none
+allreduce --transport mpi --on-node-loss continue|over mpi a job cannot continue without a lost node
+allreduce --transport mpi --path tree|--path: tree sums inside each machine first
+allreduce --transport mpi --path gather|--allreduce has no effect in this job
+allreduce --transport mpi --compress fp16|--compress: with --allreduce mpi MPI sums floats
+allreduce --transport mpi --aggregate median|path allreduce sums vectors on their way, and --aggregate compares them
+allreduce --transport mpi --participate 0.5|path allreduce sums over all workers, and --participate draws some
+plain --transport mpi --redundancy 2|path allreduce takes one gradient of each worker
+ps --servers 1 --transport mpi|path allreduce is for workers only
+gossip --transport mpi|--allreduce has no effect in this job: codec gossip sums no vectors over all workers
+EOF
 }
 
 @test "docs/clusters.md: with mpirun" {

@@ -25,10 +25,18 @@ struct box { /* messages in flight from one sender to one receiver */
     char why[MESH_REASON_MAX]; /* BOX_LOST: "": the sender was killed */
 };
 
+struct sum {
+    const float *in;
+    float *out;
+    size_t n;
+};
+
 struct node {
     struct mesh mesh;
     struct mesh_mem *net;
     int slot;
+    struct sum sums[MESH_REDUCE_MAX]; /* a ring */
+    size_t n_begun, n_seen;           /* sums that this node has begun; that it knows to be complete */
 };
 
 struct mesh_mem {
@@ -37,6 +45,7 @@ struct mesh_mem {
     struct rng rng;
     struct node *nodes; /* (n) */
     struct box *boxes;  /* (n receivers, n senders) */
+    size_t n_summed;    /* sums that all nodes have begun */
 };
 
 static int slot_of(const struct mesh_mem *net, int node)
@@ -167,6 +176,7 @@ static int mem_poll(struct mesh *m, struct mesh_event *out, double deadline, str
     (void)deadline;
     (void)e;
     *out = (struct mesh_event){.kind = MESH_NOTHING};
+    self->n_seen = net->n_summed;
     do {
         uint32_t n = 0;
         int chosen = 0;
@@ -252,8 +262,48 @@ static int mem_watch(struct mesh *m, int fd, struct err *e)
     return fd < 0 ? 0 : err_set(e, ERR_IO, "a mesh in memory cannot watch descriptor %d", fd);
 }
 
-static const struct mesh_ops ops = {mem_send, mem_poll,  mem_queued,   mem_queued_for, mem_pause,
-                                    mem_drop, mem_close, mem_is_local, mem_watch,      NULL};
+/* The last node to begin a sum computes it for all, in the order of the nodes. */
+static void compute_sum(struct mesh_mem *net, size_t turn)
+{
+    size_t n = net->nodes[0].sums[turn].n;
+
+    for (int k = 0; k < net->n; k++)
+        assert(net->nodes[k].sums[turn].n == n);
+    for (size_t i = 0; i < n; i++) {
+        float total = 0;
+
+        for (int k = 0; k < net->n; k++)
+            total += net->nodes[k].sums[turn].in[i];
+        for (int k = 0; k < net->n; k++)
+            net->nodes[k].sums[turn].out[i] = total;
+    }
+}
+
+static int mem_reduce(struct mesh *m, const float *in, float *out, size_t n, struct err *e)
+{
+    struct node *self = (struct node *)m;
+    struct mesh_mem *net = self->net;
+
+    (void)e;
+    assert(n > 0 && self->n_begun - self->n_seen < MESH_REDUCE_MAX);
+    self->sums[self->n_begun++ % MESH_REDUCE_MAX] = (struct sum){in, out, n};
+    for (int k = 0; k < net->n; k++)
+        if (net->nodes[k].n_begun == net->n_summed)
+            return 0;
+    compute_sum(net, net->n_summed++ % MESH_REDUCE_MAX);
+    return 0;
+}
+
+static size_t mem_reducing(const struct mesh *m)
+{
+    const struct node *self = (const struct node *)m;
+
+    return self->n_begun - self->n_seen;
+}
+
+static const struct mesh_ops ops = {mem_send,  mem_poll, mem_queued, mem_queued_for,
+                                    mem_pause, mem_drop, mem_close,  mem_is_local,
+                                    mem_watch, NULL,     mem_reduce, mem_reducing};
 
 struct mesh_mem *mesh_mem_new(int n_workers, int n_servers, size_t limit, uint64_t seed)
 {

@@ -113,7 +113,7 @@ static int advance(struct mpi *t, struct err *e)
         mpi_send_waiting(t, &t->peers[t->done[i] / REQUESTS]);
         mpi_send_grant(t, &t->peers[t->done[i] / REQUESTS]);
     }
-    return 0;
+    return mpi_reduce_advance(t, e);
 }
 
 /* The next message that is complete. Round robin. */
@@ -154,7 +154,7 @@ static void wind_timer(const struct mpi *t)
 static int mpi_poll(struct mesh *m, struct mesh_event *out, double deadline, struct err *e)
 {
     struct mpi *t = (struct mpi *)m;
-    const size_t backlog = mpi_queued(m);
+    const size_t backlog = mpi_queued(m), reducing = t->n_sums;
     const double start = clock_now();
 
     *out = (struct mesh_event){.kind = MESH_NOTHING};
@@ -170,7 +170,8 @@ static int mpi_poll(struct mesh *m, struct mesh_event *out, double deadline, str
             *out = t->ended[--t->n_ended];
             return 0;
         }
-        if (mpi_queued(m) < backlog || now >= deadline || flag_is_up(t->spec.interrupted))
+        if (mpi_queued(m) < backlog || t->n_sums < reducing || now >= deadline ||
+            flag_is_up(t->spec.interrupted))
             return 0;
         nap = now - start < SPIN_S ? 0 : nap < NAP_MAX_S ? nap : NAP_MAX_S;
         if (is_watched_readable(t, nap))
@@ -286,7 +287,7 @@ static bool have_all_closed(struct mpi *t)
     return is_done;
 }
 
-/* Set when no message of the last mesh is under way: MPI can be ended. */
+/* Set when no message or sum of the last mesh is under way: MPI can be ended. */
 static bool may_finalize;
 
 static void mpi_close(struct mesh *m, double deadline)
@@ -318,14 +319,15 @@ static void mpi_close(struct mesh *m, double deadline)
     MPI_Ibarrier(t->comm, &all_close);
     if (!poll_until(t, have_all_closed, INFINITY))
         return;
-    may_finalize = true;
+    may_finalize = t->n_sums == 0;
     for (size_t i = 0; i < t->n_peers; i++)
         mpi_receive_end(t, &t->peers[i]);
     mpi_free(t);
 }
 
-static const struct mesh_ops ops = {mpi_send, mpi_poll,  mpi_queued,   mpi_queued_for, mpi_pause,
-                                    mpi_drop, mpi_close, mpi_is_local, mpi_watch,      mpi_descriptor};
+static const struct mesh_ops ops = {mpi_send,  mpi_poll,       mpi_queued, mpi_queued_for,
+                                    mpi_pause, mpi_drop,       mpi_close,  mpi_is_local,
+                                    mpi_watch, mpi_descriptor, mpi_reduce, mpi_reducing};
 
 static void finalize(void)
 {
@@ -448,6 +450,9 @@ static int mpi_open(struct mesh **out, const struct mesh_spec *spec, struct err 
     if (rc != MPI_SUCCESS)
         return mpi_fail(e, ERR_IO, rc, "MPI_Comm_dup");
     MPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN);
+    rc = MPI_Comm_dup(t->comm, &t->sum_comm);
+    if (rc != MPI_SUCCESS)
+        return mpi_fail(e, ERR_IO, rc, "MPI_Comm_dup");
     may_finalize = false;
     if (greet_peers(t, e) < 0)
         return e->code;

@@ -80,6 +80,9 @@ struct mpi {
     uint64_t job;
     uint32_t attempt;
     MPI_Comm comm;
+    MPI_Comm sum_comm;                 /* a sum that a node has not begun must not match its MPI_Ibarrier */
+    MPI_Request sums[MESH_REDUCE_MAX]; /* a ring */
+    size_t first_sum, n_sums;
     struct mpi_peer *peers; /* (n_peers) */
     size_t *n_unsent;       /* (n_peers): messages that wait, or that MPI has */
     size_t n_peers;
@@ -118,6 +121,11 @@ void mpi_receive_done(struct mpi *t, struct mpi_peer *p, int request, size_t len
 bool mpi_receive_hello(struct mpi *t, struct mpi_peer *p, const char *own_name);
 /* Goes on with what has arrived. True: *out is a message. */
 bool mpi_receive_next(struct mpi *t, struct mpi_peer *p, struct mesh_event *out);
+
+/* Sums. */
+int mpi_reduce(struct mesh *m, const float *in, float *out, size_t n, struct err *e);
+size_t mpi_reducing(const struct mesh *m);
+int mpi_reduce_advance(struct mpi *t, struct err *e); /* drops those that are complete */
 
 /* The bytes of a payload that its head carries: all, or none. */
 static inline size_t mpi_lead(size_t len)

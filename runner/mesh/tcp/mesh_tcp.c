@@ -302,8 +302,8 @@ static void tcp_close(struct mesh *m, double deadline)
     tcp_free(t);
 }
 
-static const struct mesh_ops ops = {tcp_send, tcp_poll,  tcp_queued,   tcp_queued_for, tcp_pause,
-                                    tcp_drop, tcp_close, tcp_is_local, tcp_watch,      tcp_descriptor};
+static const struct mesh_ops ops = {tcp_send,  tcp_poll,     tcp_queued, tcp_queued_for, tcp_pause, tcp_drop,
+                                    tcp_close, tcp_is_local, tcp_watch,  tcp_descriptor, NULL,      NULL};
 
 static struct tcp *tcp_new(const struct mesh_spec *spec)
 {

@@ -99,6 +99,12 @@ TEST(errors_are_reported_with_their_path)
         {"{" REQUIRED ", \"block_ratio\": \"2,1,1,1\", \"block_assignment\": \"dup\"}",
          "/block_ratio: --block_assignment assigns the blocks to workers, too"},
         {"{" REQUIRED ", \"redundancy\": 3, \"block_assignment\": \"dup\"}", "/block_assignment: dup needs"},
+        {"{" REQUIRED ", \"allreduce\": \"mpi\"}",
+         "/allreduce: mpi is the all-reduce of --transport mpi, and tcp has none"},
+        {"{" REQUIRED ", \"allreduce\": \"mpi\", \"transport\": \"mpi\", \"path\": \"tree\"}",
+         "/path: tree sums inside each machine first"},
+        {"{" REQUIRED ", \"allreduce\": \"mpi\", \"transport\": \"mpi\", \"compress\": \"fp16\"}",
+         "/compress: with --allreduce mpi MPI sums floats"},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {

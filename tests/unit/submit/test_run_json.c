@@ -122,7 +122,7 @@ static void end_with(struct submission *s, const char *weights)
 /* "": there is no warning. */
 static const char *warning(const struct submission *s)
 {
-    static char text[512];
+    static char text[1024];
     json_t *run = run_json(s), *all = json_object_get(run, "warnings");
 
     assert_true(json_is_array(all) && json_array_size(all) < 2);
@@ -146,6 +146,9 @@ TEST(workers_that_end_different_are_named_unless_the_rule_means_it)
     assert_true(has_line(&s, "\nWarning: The workers end different"));
     end_with(&s, "abc");
     assert_non_null(strstr(warning(&s), "of nodes 1, 2 differ from those of node 0, and"));
+    assert_null(strstr(warning(&s), "MPI"));
+    s.settings.allreduce = COLLECTIVE_MPI;
+    assert_non_null(strstr(warning(&s), "Or MPI has given workers sums that differ in their last bits"));
     end_with(&s, "a-a"); /* a lost one, or one whose agent does not say */
     assert_string_equal(warning(&s), "");
     end_with(&s, "aab");
