@@ -193,29 +193,38 @@ void meeting_close(struct meeting *m)
     m->members = NULL;
 }
 
+/* Makes the list NULL if there is no memory: in a shorter one a process would be taken for another. */
+static void append_of_rank(json_t **list, json_t *take_item)
+{
+    if (json_array_append_new(*list, take_item) == 0)
+        return;
+    json_decref(*list);
+    *list = NULL;
+}
+
 /* Of a process that has not come yet the nonce is "", which is that of none. */
 static json_t *members_json(const struct meeting *m)
 {
     json_t *members = json_array();
 
     for (int r = 0; r < m->n; r++)
-        json_array_append_new(members,
-                              json_pack("{s:s, s:o, s:s, s:o}", "nonce", m->members[r].nonce, "machine",
-                                        json_text(m->members[r].machine, SIZE_MAX), "boot",
-                                        m->members[r].boot, "host", json_text(m->members[r].host, SIZE_MAX)));
+        append_of_rank(&members,
+                       json_pack("{s:s, s:o, s:s, s:o}", "nonce", m->members[r].nonce, "machine",
+                                 json_text(m->members[r].machine, SIZE_MAX), "boot", m->members[r].boot,
+                                 "host", json_text(m->members[r].host, SIZE_MAX)));
     return members;
 }
 
 static int put_plan(const struct meeting *m, struct err *e)
 {
     const struct meeting_point *p = &m->resume;
-    json_t *resume = NULL;
+    json_t *resume = m->resumes
+                         ? json_pack("{s:s, s:I, s:I, s:I}", "job", p->job, "epoch", (json_int_t)p->epoch,
+                                     "step", (json_int_t)p->step, "round", (json_int_t)p->round)
+                         : json_null();
 
-    if (m->resumes)
-        resume = json_pack("{s:s, s:I, s:I, s:I}", "job", p->job, "epoch", (json_int_t)p->epoch, "step",
-                           (json_int_t)p->step, "round", (json_int_t)p->round);
     return put(m, "plan", -1,
-               json_pack("{s:s, s:i, s:b, s:o, s:o?}", "launch", m->launch, "attempt", m->attempt,
+               json_pack("{s:s, s:i, s:b, s:o, s:o}", "launch", m->launch, "attempt", m->attempt,
                          "one_machine", (int)m->is_on_one_machine, "members", members_json(m), "resume",
                          resume),
                e);
@@ -437,7 +446,7 @@ static int lead_start(struct meeting *m, struct err *e)
         return 0;
     ports = json_array();
     for (int r = 0; r < m->n; r++)
-        json_array_append_new(ports, json_integer(m->members[r].port));
+        append_of_rank(&ports, json_integer(m->members[r].port));
     if (put(m, "start", -1, json_pack("{s:s, s:o}", "launch", m->launch, "ports", ports), e) < 0)
         return e->code;
     return 1;

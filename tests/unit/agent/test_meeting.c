@@ -1,5 +1,6 @@
 #include "agent/folder/meeting.h"
 
+#include <jansson.h>
 #include <unistd.h>
 
 #include "shared/base/clock.h"
@@ -242,6 +243,67 @@ TEST(a_further_attempt_begins_at_the_last_point_that_all_nodes_have)
         assert_int_equal(l.m[r].resume.step, 20);
     }
     remove_folder(&l);
+}
+
+static int n_until_failure; /* allocations; 0: none fails */
+
+static void *allocate(size_t size)
+{
+    return n_until_failure > 0 && --n_until_failure == 0 ? NULL : malloc(size);
+}
+
+/* Repeats the step of the leader with its k-th allocation failing. Returns whether it was done; *is_last: the
+ * step has fewer than k. */
+static bool lead_with_failure(struct launch *l, int (*step)(struct meeting *m, struct err *e), int k,
+                              bool *is_last)
+{
+    struct err e;
+    bool is_done;
+
+    n_until_failure = k;
+    is_done = step(&l->m[0], &e) == 1;
+    *is_last = n_until_failure > 0;
+    n_until_failure = 0;
+    return is_done;
+}
+
+/* A plan without the point from which process 0 goes on would have the others begin anew. */
+TEST(a_plan_and_a_start_are_whole_or_not_written_where_memory_is_short)
+{
+    struct launch l;
+    struct err e;
+
+    json_set_alloc_funcs(allocate, free);
+    for (int step = 0; step < 2; step++) {
+        bool is_last = false;
+
+        for (int k = 1; !is_last; k++) {
+            bool is_planned, is_started = false;
+
+            make_folder(&l, 2);
+            for (int r = 1; r >= 0; r--) {
+                struct meeting_member one = member(r, 2, "one");
+
+                one.points[one.n_points++] = (struct meeting_point){.job = "j-1", .step = 20, .round = 20};
+                come(&l, r, &one);
+            }
+            assert_int_equal(meeting_gather(&l.m[1], &e), 0);
+            is_planned = lead_with_failure(&l, meeting_gather, step == 0 ? k : 0, &is_last);
+            assert_int_equal(meeting_gather(&l.m[1], &e) == 1, is_planned);
+            if (is_planned) {
+                assert_true(l.m[1].resumes == l.m[0].resumes);
+                assert_string_equal(l.m[1].members[1].host, "127.0.0.1");
+            }
+            for (int r = 0; r < 2; r++)
+                assert_ok(meeting_say_ready(&l.m[r], 1000 + r, &e));
+            if (step == 1) {
+                is_started = lead_with_failure(&l, meeting_start, k, &is_last);
+                assert_int_equal(meeting_start(&l.m[1], &e) == 1, is_started);
+            }
+            remove_folder(&l);
+        }
+    }
+    json_set_alloc_funcs(malloc, free);
 }
 
 /* Names under .invalid have no address (RFC 6761). */
@@ -500,6 +562,7 @@ int main(void)
         cmocka_unit_test(a_damaged_document_is_refused_by_name),
         cmocka_unit_test(a_job_that_has_succeeded_is_refused_in_each_process),
         cmocka_unit_test(a_further_attempt_begins_at_the_last_point_that_all_nodes_have),
+        cmocka_unit_test(a_plan_and_a_start_are_whole_or_not_written_where_memory_is_short),
         cmocka_unit_test(nodes_of_one_machine_get_one_host_and_a_name_without_an_address_is_replaced),
         cmocka_unit_test(machines_of_one_name_are_told_apart_by_their_boots),
         cmocka_unit_test(a_node_that_fails_before_the_start_is_named_to_all),
