@@ -333,9 +333,13 @@ static int find_node(struct node_process *f, struct err *e)
     struct launch_rank r;
 
     f->n_nodes = (int)json_array_size(nodes);
-    if (launch_rank_find(&r, f->n_nodes, f->opt.rank, f->opt.size, variable, e) < 0 ||
-        launch_rank_check(&r, f->n_nodes, e) < 0)
+    if (launch_rank_find(&r, f->n_nodes, f->opt.rank, f->opt.size, variable, e) < 0)
         return e->code;
+    if (launch_rank_check(&r, f->n_nodes, e) < 0)
+        return err_hint(e,
+                        "Start %d process%s, servers included, as with mpirun -n %d or srun -n %d; another "
+                        "number of workers needs a job folder of its own: job_submit resume %.150s.",
+                        f->n_nodes, f->n_nodes == 1 ? "" : "es", f->n_nodes, f->n_nodes, f->folder);
     f->rank = r.rank;
     find_launch(f);
     f->entry = json_array_get(nodes, (size_t)f->rank);

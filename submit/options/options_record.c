@@ -6,6 +6,7 @@
 
 #include "shared/base/file.h"
 #include "shared/base/json.h"
+#include "shared/job/job_folder.h"
 #include "shared/plugin/codec_options.h"
 #include "submit/codecs/codec_find.h"
 #include "submit/compat/codec_list.h"
@@ -196,6 +197,27 @@ void options_take_arguments(struct options *o, const json_t *doc)
     }
 }
 
+/* Of a folder without results, which may be a job folder of which nobody has collected any. */
+static int hint_at_results(const char *folder, struct err *e)
+{
+    static const char results[] = "/results";
+    int n = (int)strlen(folder);
+    char job[PATH_MAX];
+
+    while (n > 1 && folder[n - 1] == '/')
+        n--;
+    if (n >= (int)sizeof results &&
+        strncmp(folder + n + 1 - sizeof results, results, sizeof results - 1) == 0)
+        n -= (int)sizeof results - 1;
+    snprintf(job, sizeof job, "%.*s", n, folder);
+    return job_folder_is(job)
+               ? err_hint(e,
+                          "%.200s is a job folder: job_submit collect %.200s makes its results, and "
+                          "--resume %.200s/results goes on from them.",
+                          job, job, job)
+               : err_hint(e, "--resume takes the folder of a job's results.");
+}
+
 int options_take_earlier(struct options *o, bool without_agents, const bool *given, const char *folder,
                          struct err *e)
 {
@@ -205,8 +227,7 @@ int options_take_earlier(struct options *o, bool without_agents, const bool *giv
 
     if (file_join(path, sizeof path, folder, "run.json", e) < 0 ||
         json_read(&o->document, path, RUN_JSON_MAX, e) < 0)
-        return e->code == ERR_NOT_FOUND ? err_hint(e, "--resume takes the folder of a job's results.")
-                                        : e->code;
+        return e->code == ERR_NOT_FOUND ? hint_at_results(folder, e) : e->code;
     facts = json_object_get(o->document, "facts");
     texts = json_object_get(facts, "options");
     if (json_object_get(facts, "simulation"))

@@ -82,6 +82,14 @@ static void show_commands(const struct submission *s, const char *exe_dir, bool 
                s->job_folder, s->settings.trainer);
 }
 
+/* The packages and the nodes' folders are of one number of workers. */
+static void show_other_number(const struct submission *s)
+{
+    printf("on another number of workers, in another folder:\n");
+    printf("  job_submit collect %s\n", s->job_folder);
+    printf("  job_submit pack --resume %s/results --node_count N -o DIR\n", s->job_folder);
+}
+
 static int show(const struct submission *s, struct err *e)
 {
     bool goes_on = has_checkpoint(s);
@@ -97,6 +105,8 @@ static int show(const struct submission *s, struct err *e)
                     NULL, NULL);
     else
         show_commands(s, exe_dir, goes_on);
+    if (goes_on && !s->opt->json)
+        show_other_number(s);
     return 0;
 }
 

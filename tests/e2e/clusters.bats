@@ -46,6 +46,15 @@ load ranks
     grep -q 'is failed; it goes on from the last checkpoints' said
     grep -q "mpirun -n 2 $BUILD/job_runner --job $PWD/job" said
     open_gate
+    # On another number of workers it goes on in another folder.
+    run limited "$BUILD/job_runner" --job job --rank 0 --size 3
+    [[ "$output" == *"another number of workers needs a job folder of its own: job_submit resume $PWD/job."* ]]
+    run "$SUBMIT" pack --resume job -n 3 -o other
+    [[ "$output" == *"job is a job folder: job_submit collect job makes its results, and --resume job/results goes on from them."* ]]
+    sed -n 's/ N -o DIR$/ 3 -o other/; s/^  job_submit/&/p' said | PATH=$BUILD:$PATH bash -e
+    ranks other 3
+    "$SUBMIT" collect -q other
+    [ "$(jq -c '[.state, .facts.start.earlier.node_count]' other/results/run.json)" = '["succeeded",2]' ]
     ranks job 2
     grep -q 'attempt 2 goes on from step' job.log.0
     run "$SUBMIT" resume job
