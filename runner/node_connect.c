@@ -376,7 +376,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
         free(wanted);
         return err_set(e, ERR_NOMEM, "no memory for %zu peers", start->n_peers);
     }
-    if (find_machines(n, start, e) < 0) {
+    if (find_machines(n, start, e) < 0 || exchange_choose_links(n->exchange, n->machines, e) < 0) {
         free(wanted);
         return e->code;
     }

@@ -145,24 +145,43 @@ static enum collective_algorithm plan_algorithm(const struct collective *c)
     return c->cfg.algorithm < COLLECTIVE_ALGORITHMS ? c->cfg.algorithm : COLLECTIVE_AUTO;
 }
 
+static struct plan_request plan_request_of(const struct collective *c,
+                                           const struct collective_request *request)
+{
+    return (struct plan_request){.kind = request->kind,
+                                 .algorithm = plan_algorithm(c),
+                                 .levels = request->levels,
+                                 .n_nodes = c->cfg.n_nodes,
+                                 .me = c->cfg.me,
+                                 .root = request->root,
+                                 .n = request->n,
+                                 .item_bytes = request->item->bytes,
+                                 .machines = c->machines,
+                                 .chunk = COLLECTIVE_CHUNK / request->item->bytes,
+                                 .buckets = request->buckets,
+                                 .n_buckets = request->n_buckets};
+}
+
+/* Buckets decide how long chunks are, not between which nodes. */
+int collective_link(const struct collective *c, const struct collective_request *request, const int *machines,
+                    bool *linked, struct err *e)
+{
+    struct collective_request r = *request;
+    struct plan_request wanted;
+
+    r.item = r.item ? r.item : &floats;
+    wanted = plan_request_of(c, &r);
+    wanted.machines = machines;
+    return collective_plan_link(linked, &wanted, e);
+}
+
 /* Returns the plan for `request`: the plan of an earlier collective of its kind, or a new one. */
 static const struct prepared *find_plan(struct collective *c, const struct collective_request *request,
                                         struct err *e)
 {
     struct prepared *r = c->prepared[request->kind];
     int *oldest = &c->oldest[request->kind];
-    struct plan_request wanted = {.kind = request->kind,
-                                  .algorithm = plan_algorithm(c),
-                                  .levels = request->levels,
-                                  .n_nodes = c->cfg.n_nodes,
-                                  .me = c->cfg.me,
-                                  .root = request->root,
-                                  .n = request->n,
-                                  .item_bytes = request->item->bytes,
-                                  .machines = c->machines,
-                                  .chunk = COLLECTIVE_CHUNK / request->item->bytes,
-                                  .buckets = request->buckets,
-                                  .n_buckets = request->n_buckets};
+    const struct plan_request wanted = plan_request_of(c, request);
 
     for (int i = 0; i < PREPARED; i++)
         if (is_prepared(&r[i], request))

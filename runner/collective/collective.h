@@ -69,6 +69,11 @@ void collective_free(struct collective *c); /* after the mesh is closed: it may 
 /* The mesh is not owned, nor are the `machines` of plan_request. */
 void collective_attach(struct collective *c, struct mesh *m, const int *machines);
 
+/* Sets linked[k] for each node k with which this node exchanges chunks in a collective of that kind, length
+ * and items, on those levels, where workers are on these machines; before collective_attach. ERR_NOMEM. */
+int collective_link(const struct collective *c, const struct collective_request *request, const int *machines,
+                    bool *linked, struct err *e);
+
 /* Begins a collective; none may be under way, and all nodes must begin the same. COLLECTIVE_DONE: it is
  * complete already. ERR_NOMEM: only if length or items differ from those of the last three collectives of
  * this kind. */

@@ -579,6 +579,20 @@ void collective_plan_clear(struct collective_plan *p)
     *p = (struct collective_plan){0};
 }
 
+int collective_plan_link(bool *linked, const struct plan_request *request, struct err *e)
+{
+    struct collective_plan p = {0};
+
+    if (collective_plan_make(&p, request, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < p.n_sends; i++)
+        linked[p.sends[i].to] = true;
+    for (size_t i = 0; i < p.n_recvs; i++)
+        linked[p.recvs[i].from] = true;
+    collective_plan_clear(&p);
+    return 0;
+}
+
 size_t collective_buckets(size_t *starts, size_t n_starts, size_t n, size_t least)
 {
     size_t n_buckets = 0, end = n;

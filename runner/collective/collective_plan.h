@@ -117,6 +117,9 @@ struct collective_plan { /* {0} is an empty one */
 /* Makes a new plan in p, reusing its memory. ERR_NOMEM. */
 int collective_plan_make(struct collective_plan *p, const struct plan_request *request, struct err *e);
 void collective_plan_clear(struct collective_plan *p);
+/* Sets linked[k] for each node k that this one sends to or receives from in that operation; the others stay
+ * as they are. Of two nodes either both set the other or neither. ERR_NOMEM. */
+int collective_plan_link(bool *linked, const struct plan_request *request, struct err *e);
 
 /* Offset of slice k of n_slices in n numbers; that of slice n_slices is n. */
 size_t collective_slice(size_t n, int k, int n_slices);

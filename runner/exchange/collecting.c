@@ -365,6 +365,20 @@ static int start_collective(struct channel *ch, const struct collective_request 
     return collective_start(ch->collecting.collective, request, ch->x->e);
 }
 
+static enum plan_levels levels_of(const struct channel *ch)
+{
+    return exchange_has_levels(ch->x) ? PLAN_TWO_LEVELS : PLAN_FLAT;
+}
+
+int collecting_link(struct channel *ch, size_t n, const struct collective_item *item, const int *machines,
+                    bool *linked)
+{
+    const struct collective_request request = {
+        .kind = COLLECTIVE_ALL_REDUCE, .levels = levels_of(ch), .item = item, .n = n};
+
+    return collective_link(ch->collecting.collective, &request, machines, linked, ch->x->e);
+}
+
 int collecting_start(struct channel *ch, struct collective_request *request)
 {
     struct codec *c = &ch->codec;
@@ -394,8 +408,8 @@ int collecting_start(struct channel *ch, struct collective_request *request)
         request->buckets = s->buckets;
         request->n_buckets = s->n_buckets;
     }
-    if (request->kind == COLLECTIVE_ALL_REDUCE && exchange_has_levels(ch->x))
-        request->levels = PLAN_TWO_LEVELS;
+    if (request->kind == COLLECTIVE_ALL_REDUCE)
+        request->levels = levels_of(ch);
     s->item_bytes = request->item ? request->item->bytes : sizeof(float);
     rc = start_collective(ch, request);
     if (rc < 0)

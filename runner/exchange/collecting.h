@@ -46,6 +46,10 @@ void collecting_clear(struct channel *ch);
 /* As exchange_share(). */
 int collecting_share(struct channel *ch, struct shm_group *group, struct err *e);
 void collecting_attach(struct channel *ch, struct mesh *m, const int *machines); /* as exchange_attach */
+/* Sets linked[k] for each worker k with which an all-reduce of n items (NULL: floats) exchanges chunks, where
+ * workers are on these machines. CODEC_GO or a code. */
+int collecting_link(struct channel *ch, size_t n, const struct collective_item *item, const int *machines,
+                    bool *linked);
 /* Handles any event, and all but the codec's call that may follow. CODEC_GO or an error code. */
 int collecting_advance(struct channel *ch, const struct mesh_event *ev, struct err *e);
 /* Handles any event. CODEC_GO or an error code. */

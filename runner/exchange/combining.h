@@ -28,6 +28,9 @@ struct combine_path {
     int (*open)(struct channel *ch); /* allocates what the path needs; CODEC_GO or a code */
     /* The number of vectors (n_params) that it allocates later, on first use. NULL: none. */
     int (*n_later)(const struct channel *ch);
+    /* Sets linked[k] for each worker k with which its collectives, where workers are on these machines,
+     * exchange chunks. CODEC_GO or a code. NULL: it may exchange messages with every worker. */
+    int (*link)(struct channel *ch, const int *machines, bool *linked);
     /* What this node sends in one exchange of a synchronous job, as codec_plugin.sends. NULL: unknown. */
     struct codec_cost (*cost)(const struct channel *ch);
 };

@@ -12,6 +12,10 @@
 
 enum { PEER_STATS_AT_ONCE = 64 };
 
+/* In a larger job workers have only the links that they need, if that is known. As many nodes may share
+ * memory (rendezvous.h), which takes a link between any two. */
+enum { ALL_LINKED_MAX = 64 };
+
 /* Least bytes in a bucket of the gradient, as many as in the first bucket of PyTorch's
  * DistributedDataParallel. Each bucket is an all-reduce of its own: smaller buckets would wait more often. */
 enum { BUCKET = 1 << 20 };
@@ -249,6 +253,7 @@ void exchange_free(struct exchange *x)
     stop_vote_clear(&x->stop_vote);
     finish_vote_clear(&x->finish_vote);
     save_vote_clear(&x->save_vote);
+    free(x->links);
     free(x);
 }
 
@@ -277,6 +282,28 @@ size_t exchange_limit(const struct exchange *x)
     return limit;
 }
 
+/* Can all workers end as soon as one of them is lost, and is it known who sends to whom? */
+static bool has_few_links(const struct exchange *x)
+{
+    return x->cfg.n_workers > ALL_LINKED_MAX && x->cfg.n_servers == 0 && x->cfg.is_sync && !x->cfg.goes_on &&
+           x->path && x->path->link;
+}
+
+int exchange_choose_links(struct exchange *x, const int *machines, struct err *e)
+{
+    int n = x->cfg.n_workers, me = x->cfg.node;
+
+    x->e = e;
+    if (!has_few_links(x))
+        return CODEC_GO;
+    x->links = calloc((size_t)n, sizeof *x->links);
+    if (!x->links)
+        return err_set(e, ERR_NOMEM, "no memory for the links of %d workers", n);
+    for (int k = 0; k < n; k++)
+        x->links[k] = k == 0 || me == 0;
+    return x->path->link(&x->channels[0], machines, x->links);
+}
+
 bool exchange_needs_link(const struct exchange *x, int node)
 {
     bool is_star = codec_is_star(x->cfg.plugin, x->cfg.n_servers);
@@ -285,6 +312,8 @@ bool exchange_needs_link(const struct exchange *x, int node)
         return false;
     if (node < 0 && x->cfg.node < 0 && whole_links_servers(x))
         return true;
+    if (x->links)
+        return x->links[node];
     return is_star ? (node < 0) != (x->cfg.node < 0) : true;
 }
 

@@ -134,6 +134,14 @@ int reducing_start(struct channel *ch, int vector, enum codec_reduction what, co
     return r->head.n > 0 ? start_head(ch) : start_items(ch);
 }
 
+int reducing_link(struct channel *ch, const int *machines, bool *linked)
+{
+    const struct reducing *r = &ch->reducing;
+    int rc = r->head.n > 0 ? collecting_link(ch, r->head.n, NULL, machines, linked) : CODEC_GO;
+
+    return rc == CODEC_GO ? collecting_link(ch, ch->compressing.up.n, &r->item, machines, linked) : rc;
+}
+
 int reducing_on_collective(struct channel *ch)
 {
     struct reducing *r = &ch->reducing;

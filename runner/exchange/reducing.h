@@ -35,6 +35,8 @@ struct reducing {
 int reducing_open(struct channel *ch);
 void reducing_clear(struct reducing *r);
 
+/* As combine_path.link. */
+int reducing_link(struct channel *ch, const int *machines, bool *linked);
 /* Begins the all-reduce of v (n_params), the rule's vector number `vector`; v and result may not change until
  * it is complete. CODEC_WAIT or a code. */
 int reducing_start(struct channel *ch, int vector, enum codec_reduction what, const float *v, float *result);

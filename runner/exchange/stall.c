@@ -78,9 +78,33 @@ static int send_reports(struct exchange *x, int node, uint64_t what, struct err 
     return rc;
 }
 
+static double recent(const struct exchange *x, double timeout_s)
+{
+    return stopwatch_now(x->watch) - STALE * stall_period(timeout_s);
+}
+
+/* The last node of the chain of waits; STALL_NO_NODE: not known. Follows at most n reports, because nodes
+ * that wait for each other form a cycle. */
+static int end_of_chain(const struct exchange *x, double since)
+{
+    int node = stall_awaits(x);
+
+    for (int i = 0; i < x->stall.n && node != STALL_NO_NODE; i++) {
+        const struct stall_report *w = &x->stall.reports[exchange_slot(x, node)];
+
+        if (w->at < since || w->node == x->cfg.node)
+            return node;
+        node = w->node;
+    }
+    return STALL_NO_NODE;
+}
+
+/* A peer that has no link to the node that this one waits for gets no report of it. */
 int stall_send_wait(struct exchange *x, struct err *e)
 {
-    return send_reports(x, stall_awaits(x), WAITS, e);
+    int node = x->links ? end_of_chain(x, recent(x, INFINITY)) : stall_awaits(x);
+
+    return send_reports(x, node, WAITS, e);
 }
 
 int stall_send_computing(struct exchange *x, struct err *e)
@@ -93,11 +117,6 @@ void stall_send_timeout(struct exchange *x, int blocking)
     struct err ignored;
 
     send_reports(x, blocking, TIMED_OUT, &ignored);
-}
-
-static double recent(const struct exchange *x, double timeout_s)
-{
-    return stopwatch_now(x->watch) - STALE * stall_period(timeout_s);
 }
 
 bool stall_list_waiting(const struct exchange *x, double timeout_s, char *out, size_t size)
@@ -145,20 +164,12 @@ bool stall_computes(const struct exchange *x, int node, double timeout_s)
            x->stall.reports[exchange_slot(x, node)].computed_at > fmax(0, recent(x, timeout_s));
 }
 
-/* Follows at most n reports, because nodes that wait for each other form a cycle. */
 int stall_blocking_node(const struct exchange *x, double timeout_s)
 {
     double since = recent(x, timeout_s);
-    int node = stall_awaits(x);
+    int node = end_of_chain(x, since);
 
-    for (int i = 0; i < x->stall.n && node != STALL_NO_NODE; i++) {
-        const struct stall_report *w = &x->stall.reports[exchange_slot(x, node)];
-
-        if (w->at < since || w->node == x->cfg.node)
-            return node;
-        node = w->node;
-    }
-    return silent_peer(x, since);
+    return node != STALL_NO_NODE ? node : silent_peer(x, since);
 }
 
 int stall_on_report(struct exchange *x, const struct mesh_head *h, struct err *e)
@@ -178,6 +189,8 @@ int stall_on_report(struct exchange *x, const struct mesh_head *h, struct err *e
     w->node = node;
     if (h->round == WAITS || x->cfg.goes_on || node == STALL_NO_NODE)
         return CODEC_GO;
+    if (x->links) /* its sender has not reached all nodes */
+        stall_send_timeout(x, node);
     if (node == x->cfg.node)
         return err_set(e, ERR_TIMEOUT,
                        "this node, node %d, holds up the job: node %d has waited for it too long", node,

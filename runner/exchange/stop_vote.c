@@ -60,6 +60,8 @@ int stop_vote_coordinator(const struct exchange *x)
 
     if (x->cfg.n_servers > 0)
         return FIRST_SERVER;
+    if (x->links) /* no other worker is linked to all, and the job ends with it */
+        return 0;
     while (k < x->cfg.n_workers && !stop_vote_is_present(x, k))
         k++;
     return k;

@@ -165,6 +165,11 @@ static bool is_finished(const struct channel *ch)
     return ch->x->is_finished && ch->combining.weight == 0;
 }
 
+static size_t tail_length(const struct channel *ch)
+{
+    return (size_t)ch->combining.rule->n_numbers + 1 + ch->x->cfg.has_trainer;
+}
+
 static int reduce_tail(struct channel *ch)
 {
     struct combining *b = &ch->combining;
@@ -174,8 +179,7 @@ static int reduce_tail(struct channel *ch)
         b->tail[k] = b->weight * b->numbers[k];
     b->tail[n] = b->weight;
     b->tail[n + 1] = is_finished(ch);
-    return collecting_all_reduce(ch, CODEC_SUM, b->tail, b->tails[b->turn],
-                                 (size_t)n + 1 + ch->x->cfg.has_trainer);
+    return collecting_all_reduce(ch, CODEC_SUM, b->tail, b->tails[b->turn], tail_length(ch));
 }
 
 static int take_tail(struct channel *ch)
@@ -479,7 +483,23 @@ static int allreduce_open(struct channel *ch)
     return ch->x->is_late ? open_late(ch) : CODEC_GO;
 }
 
+/* The collectives of an exchange: reduce_tail(), reduce_vector(). */
+static int link_workers(struct channel *ch, const int *machines, bool *linked)
+{
+    int rc = CODEC_GO;
+
+    if (!weights_are_equal(ch))
+        rc = collecting_link(ch, tail_length(ch), NULL, machines, linked);
+    if (rc == CODEC_GO)
+        rc = ch->reducing.is_on ? reducing_link(ch, machines, linked)
+                                : collecting_link(ch, ch->n_params, NULL, machines, linked);
+    return rc;
+}
+
 const struct combine_path path_allreduce = {
-    .collectives = allreduce_handlers, .open = allreduce_open, .n_later = count_later};
-const struct combine_path path_tree = {
-    .has_levels = true, .collectives = allreduce_handlers, .open = allreduce_open, .n_later = count_later};
+    .collectives = allreduce_handlers, .open = allreduce_open, .n_later = count_later, .link = link_workers};
+const struct combine_path path_tree = {.has_levels = true,
+                                       .collectives = allreduce_handlers,
+                                       .open = allreduce_open,
+                                       .n_later = count_later,
+                                       .link = link_workers};
