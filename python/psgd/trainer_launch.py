@@ -113,8 +113,9 @@ class Beside:
         status = self.wait()
         if self.stopped_by:
             self.end_stopped()
-        if status:
-            raise SystemExit(status if status > 0 else 1)
+        if status == 0:
+            note("this process was a parameter server of the job, which has ended")
+        raise SystemExit(status if status >= 0 else 1)
 
     def end_stopped(self) -> None:
         """The launcher wants this program to end: it does, as a program that ends by the signal, but with its own clean-up."""
