@@ -2,7 +2,7 @@
  * it belongs to the present one. Whatever psgd sends may have been written by a codec that misbehaves:
  * receive_record() and the functions that accept a record check it before anything of it is used. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1 /* memfd_create, file seals, MSG_CMSG_CLOEXEC */
+#define _GNU_SOURCE 1 /* memfd_create, file seals, MSG_CMSG_CLOEXEC, environ */
 #endif
 #include "psgd_trainer.h"
 
@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "trainer_launch.h"
 #include "trainer_wire.h"
 
 _Static_assert((int)PSGD_DIMS == (int)TRAINER_DIMS && (int)PSGD_NAME == (int)TRAINER_TEXT,
@@ -53,13 +54,16 @@ struct psgd {
     struct psgd_plan plan;
     enum psgd_turn turn;
     pid_t process; /* that has opened it */
+    pid_t beside;  /* psgd's process that this program has started; 0: none, or it has ended */
     int socket;    /* -1: alone */
     int state_fd;
+    struct trainer_record *layout; /* OPEN, and a TENSOR for each tensor */
+    size_t n_layout;
     uint64_t n_sent, n_received; /* records */
 
     size_t n_params, n_trained, n_bytes; /* n_bytes: of the memory */
     float *params, *grads, *combined;    /* (n_params), views into the memory; alone: combined is NULL */
-    bool has_values, has_sent_values;
+    bool has_values, has_sent_values;    /* without values: it is only asked for its tensors */
     uint64_t n_batches;
     double lr_factor;            /* of the present step */
     bool knows_factor;           /* psgd_lr_factor was called in it */
@@ -296,14 +300,31 @@ static void take_stop(struct psgd *p, const struct trainer_record *r)
         exit(EXIT_SUCCESS); /* job_submit has what it wants: the program's own loop would train for nothing */
 }
 
+static int report_lost(struct psgd *p, const char *separator, const char *why)
+{
+    int status;
+
+    if (!p->beside)
+        return fail_with(p, "psgd's process for this node has ended%s%s: see the node's log", separator, why);
+    status = launch_wait(p->beside);
+    p->beside = 0;
+    if (status == 0 && p->turn == TURN_OPENED && !p->params) {
+        fputs("psgd: this process was a parameter server of the job, which has ended\n", stderr);
+        exit(EXIT_SUCCESS); /* a server trains nothing */
+    }
+    return fail_with(p,
+                     "job_submit, which this program has started for its node, has ended with exit status "
+                     "%d: it has said why",
+                     status);
+}
+
 static int receive_one(struct psgd *p, struct incoming *in, int flags)
 {
     ssize_t n = receive_packet(p, in, flags);
     const char *fault;
 
     if (n <= 0)
-        return fail_with(p, "psgd's process for this node has ended%s%s: see the node's log",
-                         n < 0 ? ", " : "", n < 0 ? strerror(errno) : "");
+        return report_lost(p, n < 0 ? ", " : "", n < 0 ? strerror(errno) : "");
     fault = fault_of(p, in, n);
     if (fault) {
         close_fd(&in->fd);
@@ -459,9 +480,11 @@ static int measure_layout(struct psgd *p, const struct psgd_tensor *tensors, int
     return check_names(p, tensors, (size_t)n);
 }
 
+/* Once there is memory, the new one takes its place. */
 static int use_memory(struct psgd *p, size_t n_bytes, int flags, int fd)
 {
-    void *memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+    void *memory = mmap(p->params, n_bytes, PROT_READ | PROT_WRITE, flags | (p->params ? MAP_FIXED : 0), fd,
+                        0);
 
     if (memory == MAP_FAILED)
         return fail_with(p, "no memory for %zu parameters (%zu bytes): %s", p->n_params, n_bytes,
@@ -471,20 +494,17 @@ static int use_memory(struct psgd *p, size_t n_bytes, int flags, int fd)
     return 0;
 }
 
-/* By these options a program in Python starts psgd; one in C would train alone in each of its processes. */
-static const char OPTIONS_ENV[] = "PSGD_OPTIONS";
-
 static int open_alone(struct psgd *p)
 {
     size_t bytes = (vector_bytes(p) + TRAINER_PAGE - 1) / TRAINER_PAGE * TRAINER_PAGE;
-    const char *options = getenv(OPTIONS_ENV);
+    const char *of_launcher = launch_rank_variable();
 
-    if (options && options[0])
-        return fail_with(
-            p,
-            "%s is set, and a program in C does not start psgd by itself: job_submit pack --trainer "
-            "PROGRAM %.60s -o DIR, then mpirun -n N job_runner --job DIR",
-            OPTIONS_ENV, options);
+    if (of_launcher)
+        fprintf(stderr,
+                "psgd: alone: %s is set, but no " LAUNCH_OPTIONS
+                ": each process trains by itself, and exchanges nothing. " LAUNCH_OPTIONS
+                "=\"--codec fedavg ...\", the options of job_submit, makes them one job\n",
+                of_launcher);
     if (use_memory(p, 2 * bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1) < 0)
         return -1;
     p->grads = p->params + bytes / sizeof *p->params;
@@ -519,21 +539,25 @@ static int take_socket(struct psgd *p, const char *text)
                      text);
 }
 
-static int announce_layout(struct psgd *p, const struct psgd_tensor *tensors, int n)
+/* Under a launcher the program announces its tensors twice, and those of the caller may be gone then. */
+static int copy_layout(struct psgd *p, const struct psgd_tensor *tensors, int n)
 {
-    struct trainer_record open = {.kind = TRAINER_OPEN, .n = (uint64_t)n};
-    int rc = send_record(p, &open);
+    p->layout = calloc((size_t)n + 1, sizeof *p->layout);
+    if (!p->layout)
+        return fail_with(p, "no memory for the names and shapes of %d tensors", n);
+    p->n_layout = (size_t)n + 1;
+    p->layout[0] = (struct trainer_record){.kind = TRAINER_OPEN, .n = (uint64_t)n};
+    for (int i = 0; i < n; i++) {
+        struct trainer_record *r = &p->layout[i + 1];
 
-    for (int i = 0; i < n && rc == 0; i++) {
-        struct trainer_record r = {.kind = TRAINER_TENSOR, .n_dims = tensors[i].n_dims};
-
+        r->kind = TRAINER_TENSOR;
+        r->n_dims = tensors[i].n_dims;
         for (int k = 0; k < tensors[i].n_dims; k++)
-            r.u.of.shape[k] = tensors[i].shape[k];
-        put_text(r.u.of.text, tensors[i].name);
-        r.flags = tensors[i].is_statistic ? TRAINER_STATISTIC : 0;
-        rc = send_record(p, &r);
+            r->u.of.shape[k] = tensors[i].shape[k];
+        put_text(r->u.of.text, tensors[i].name);
+        r->flags = tensors[i].is_statistic ? TRAINER_STATISTIC : 0;
     }
-    return rc;
+    return 0;
 }
 
 /* Do the vectors lie in the memory, one behind the other? No sum is made of psgd's numbers. */
@@ -562,6 +586,12 @@ static bool holds_bytes(int fd, uint64_t bytes)
            (uint64_t)st.st_size >= bytes;
 }
 
+/* In bytes, of one of the vectors. */
+static size_t offset_of(const struct psgd *p, const float *vector)
+{
+    return (size_t)(vector - p->params) * sizeof *vector;
+}
+
 static int accept_memory(struct psgd *p, const struct incoming *in)
 {
     const struct trainer_accepted *a = &in->record.u.accepted;
@@ -580,6 +610,9 @@ static int accept_memory(struct psgd *p, const struct incoming *in)
                          "every %llu",
                          (long)a->node, (long)a->n_nodes, (unsigned long long)a->n_done,
                          (unsigned long long)a->n_steps, (unsigned long long)a->every);
+    if (p->params && (a->bytes != p->n_bytes || a->grads_at != offset_of(p, p->grads) ||
+                      a->combined_at != offset_of(p, p->combined)))
+        return fail_with(p, "psgd's memory for the job is laid out otherwise than before the job");
     if (use_memory(p, (size_t)a->bytes, MAP_SHARED, in->fd) < 0)
         return -1;
     p->grads = p->params + a->grads_at / sizeof *p->params;
@@ -596,11 +629,13 @@ static int accept_memory(struct psgd *p, const struct incoming *in)
     return 0;
 }
 
-static int open_in_job(struct psgd *p, const struct psgd_tensor *tensors, int n)
+static int open_in_job(struct psgd *p)
 {
     struct incoming in;
-    int rc = announce_layout(p, tensors, n);
+    int rc = 0;
 
+    for (size_t i = 0; i < p->n_layout && rc == 0; i++)
+        rc = send_record(p, &p->layout[i]);
     if (rc == 0)
         rc = receive_record(p, &in, 0);
     if (rc < 0)
@@ -614,10 +649,49 @@ static int open_in_job(struct psgd *p, const struct psgd_tensor *tensors, int n)
     return rc;
 }
 
-int psgd_open(struct psgd **out, const struct psgd_tensor *tensors, int n)
+/* Of a launcher. Its node's process is waited for, however the program ends. */
+static struct psgd *session;
+
+static void close_session(void)
+{
+    if (!session)
+        return;
+    if (session->process == getpid())
+        give_up(session, "the program has ended, and the job has not");
+    psgd_close(session);
+}
+
+static int start_node(struct psgd *p)
+{
+    static bool is_registered;
+    char why[LAUNCH_TEXT];
+
+    if (session)
+        return fail_with(p, "psgd_open is called once in a process");
+    if (!is_registered && atexit(close_session) != 0)
+        return fail_with(p, "no memory for a function that is called at the program's end");
+    is_registered = true;
+    p->beside = launch_start(&p->socket, why);
+    if (p->beside < 0) {
+        p->beside = 0;
+        return fail_with(p, "%s", why);
+    }
+    session = p;
+    return 0;
+}
+
+/* Without psgd at the other end of a socket the program is alone. */
+static int find_psgd(struct psgd *p)
 {
     const char *text = getenv(TRAINER_ENV);
-    bool is_alone = !text || !text[0];
+
+    if (text && text[0])
+        return take_socket(p, text);
+    return launch_is_wanted() ? start_node(p) : 0;
+}
+
+int psgd_open(struct psgd **out, const struct psgd_tensor *tensors, int n)
+{
     struct psgd *p = calloc(1, sizeof *p);
 
     *out = NULL;
@@ -627,8 +701,8 @@ int psgd_open(struct psgd **out, const struct psgd_tensor *tensors, int n)
     p->socket = p->state_fd = -1;
     p->accuracy = NAN;
     p->lr_factor = 1;
-    if ((is_alone || take_socket(p, text) == 0) && measure_layout(p, tensors, n) == 0 &&
-        (is_alone ? open_alone(p) : open_in_job(p, tensors, n)) == 0) {
+    if (find_psgd(p) == 0 && measure_layout(p, tensors, n) == 0 && copy_layout(p, tensors, n) == 0 &&
+        (p->socket < 0 ? open_alone(p) : open_in_job(p)) == 0) {
         *out = p;
         return 0;
     }
@@ -644,8 +718,13 @@ void psgd_close(struct psgd *p)
         give_up(p, "the program called psgd_close before the job's end");
     close_fd(&p->socket);
     close_fd(&p->state_fd);
+    if (p->beside && p->process == getpid())
+        launch_wait(p->beside);
+    if (p == session)
+        session = NULL;
     if (p->params)
         munmap(p->params, p->n_bytes);
+    free(p->layout);
     free(p);
 }
 
@@ -736,6 +815,22 @@ static int answer_turn(struct psgd *p)
     }
 }
 
+/* The job is packed, by what this program has said of its tensors. Now its node is at the other end. */
+static int begin_again(struct psgd *p, struct incoming *in)
+{
+    if (p->has_values)
+        return refuse_record(p, in, "what comes next");
+    p->n_sent = p->n_received = 0;
+    p->has_sent_values = false;
+    if (open_in_job(p) < 0)
+        return -1;
+    p->turn = TURN_OPENED;
+    if (answer_turn(p) < 0)
+        return -1;
+    p->turn = TURN_AWAITED;
+    return 0;
+}
+
 static int take_state_file(struct psgd *p, struct incoming *in)
 {
     struct stat st;
@@ -782,6 +877,8 @@ static int take_turn(struct psgd *p, struct incoming *in)
 
     if (r->kind == TRAINER_STORE) /* params are the program's own vector */
         return send_kind(p, TRAINER_STORED);
+    if (r->kind == TRAINER_AGAIN)
+        return begin_again(p, in);
     while (i < sizeof turns / sizeof turns[0] && turns[i].kind != r->kind)
         i++;
     if (i == sizeof turns / sizeof turns[0])

@@ -29,8 +29,10 @@
  *
  * job_submit --trainer ./program starts one such program on each worker. Started by hand it is alone: a job
  * of one worker that exchanges nothing, has no end, and needs neither an agent nor a runner (psgd_is_alone).
- * Under mpirun and the like `job_submit pack --trainer ./program -o DIR` and `job_runner --job DIR` start it;
- * psgd_open fails where PSGD_OPTIONS asks it to start psgd.
+ * Where mpirun, torchrun --no_python or srun has started it, and PSGD_OPTIONS has the options of the job,
+ * psgd_open starts psgd's process of this node, job_submit, of PSGD_JOB_SUBMIT or in PATH (docs/trainer.md).
+ * It handles SIGTERM unless the program does: the launcher's signal ends the node, with its records, and
+ * psgd_next then returns PSGD_STOP or an error.
  *
  * All vectors belong to psgd and are valid until psgd_close. The program may use them from psgd_open to the
  * first psgd_shard or psgd_next, and from each psgd_next to the last call that answers it (PSGD_GO and the
@@ -84,10 +86,12 @@ struct psgd_plan {
  * It is called once in a process. Its errors: the tensors differ from another worker's, a name or shape is
  * invalid, no memory, the job has ended. *out is NULL after an error. */
 int psgd_open(struct psgd **out, const struct psgd_tensor *tensors, int n);
-void psgd_close(struct psgd *p); /* NULL is allowed. Before the job's end: this node has failed */
-const char *psgd_error(void);    /* of the last call of this thread that failed; never NULL */
+/* NULL is allowed. Before the job's end: this node has failed. Under a launcher it waits until the node's
+ * records are written, and in process 0 until the results are; so does the program's exit. */
+void psgd_close(struct psgd *p);
+const char *psgd_error(void); /* of the last call of this thread that failed; never NULL */
 
-bool psgd_is_alone(const struct psgd *p); /* no job has started the program */
+bool psgd_is_alone(const struct psgd *p); /* the program takes part in no job */
 /* Valid until psgd_close; psgd_next and psgd_stepped change it. */
 const struct psgd_plan *psgd_plan(const struct psgd *p);
 

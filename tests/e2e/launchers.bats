@@ -121,6 +121,108 @@ END
     [[ "$output" == *"/nowhere: no such program; it runs this program's node: name it by PSGD_JOB_SUBMIT"* ]]
 }
 
+# By a rule that combines parameters, and by one that changes gradients, with a parameter server.
+@test "programs in C that a launcher has started end with the weights and records of the same job on agents" {
+    local program=$BUILD/examples/trainers/linear settings job n
+    start_agents 3
+    write_workers 2 1
+    for settings in "2 --codec fedavg --local-steps 10" "3 --codec doublesqueeze --path servers"; do
+        read -r n job <<<"$settings"
+        rm -rf job on-agents
+        PSGD_JOB=job PSGD_OPTIONS="--epochs 2 --servers $((n - 2)) $job" launch "$n" "$program" --units "1 6"
+        # shellcheck disable=SC2086
+        "$SUBMIT" -q -n 2 --epochs 2 $job --trainer "$program" -o on-agents -- --units "1 6"
+        [ -n "$(digests job/results)" ]
+        [ "$(digests job/results)" = "$(digests on-agents)" ]
+        diff <(rows_of job/results) <(rows_of on-agents)
+        jq '[.facts.trainer.sha256, .settings.arguments]' job/results/run.json >job.facts
+        jq '[.facts.trainer.sha256, .settings.arguments]' on-agents/run.json | diff job.facts -
+    done
+    grep -q 'psgd: this process was a parameter server of the job' log.2
+}
+
+# A program that ends in step 50 of node 1, and makes empty steps before.
+compile_leaves() {
+    cat >leaves.c <<'C'
+#include <stdio.h>
+#include "psgd_trainer.h"
+int main(void)
+{
+    const struct psgd_tensor layout[] = {{"w", 1, {4}, false}};
+    struct psgd *p;
+    int what = psgd_open(&p, layout, 1);
+
+    while (what >= 0 && (what = psgd_next(p)) > PSGD_STOP) {
+        if (psgd_plan(p)->node == 1 && psgd_plan(p)->step == 50)
+            return 3;
+        if (what == PSGD_GO)
+            psgd_stepped_by(p, 1, 1, 0.1);
+    }
+    return what < 0 && fprintf(stderr, "%s\n", psgd_error()) > 0;
+}
+C
+    cc -I"$ROOT/shared/trainer" leaves.c "$ROOT/shared/trainer/psgd_trainer.c" -o leaves
+}
+
+@test "a program in C that ends too early is named as the cause, and SIGTERM ends all programs with their records" {
+    local code=0 program=$BUILD/examples/trainers/linear pids
+    command -v cc >/dev/null || skip "no C compiler"
+    compile_leaves
+    PSGD_JOB=failed
+    PSGD_OPTIONS="--codec fedavg --local-steps 10 --max-steps 1000"
+    launch 2 ./leaves || code=$?
+    [ "$code" -eq 1 ]
+    [ "$(jq -r '[.state, .cause_node, .message] | join(" ")' failed/results/run.json)" = \
+        "failed 1 leaves: the program has ended, and the job has not" ]
+    PSGD_JOB=stopped
+    PSGD_OPTIONS="--codec fedavg --local-steps 10 --epochs 100000 --record-every 100"
+    start_program 0 2 "$program"
+    start_program 1 2 "$program"
+    within 60 eval '[ "$(stat -Lc %s stopped/node-0/run/train.csv)" -gt 500 ]'
+    # Those that wait for their programs' time limits are the parents.
+    pids=$(ps -o pid= --ppid "${PROCESSES[0]},${PROCESSES[1]}")
+    # shellcheck disable=SC2086 # two numbers
+    kill -TERM $pids
+    end_processes 2 || true
+    [ "$(jq -r .state stopped/results/run.json)" = cancelled ]
+    [ "$(wc -l <stopped/results/records/train.csv)" -gt 1 ]
+}
+
+@test "a program in C says in a sentence what it lacks, which options are wrong, and which process has not come" {
+    local program=$BUILD/examples/trainers/linear
+    RANK=0 WORLD_SIZE=2 run limited "$program" 3>&-
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"psgd: alone: RANK is set, but no PSGD_OPTIONS: each process trains by itself"* ]]
+    PSGD_OPTIONS="--codec fedavg" run limited "$program" 3>&-
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"--rank is not given, and no launcher has set one of the variables"* ]]
+    [[ "$output" == *"job_submit, which this program has started for its node, has ended with exit status 6: it has said why" ]]
+    PSGD_JOB_SUBMIT='' PATH=$TOOLS:/usr/bin:/bin PSGD_OPTIONS="--codec fedavg" run limited "$program" 3>&-
+    [ "$output" = "job_submit, which runs this program's node, cannot be started (No such file or directory): \
+have job_submit in PATH, or name it by PSGD_JOB_SUBMIT" ]
+    PSGD_JOB=job
+    PSGD_OPTIONS="--codec fedavg"
+    start_program 0 2 "$program"
+    within 60 grep -q 'waits until .* for process 1 (node 1)' log.0
+    kill -TERM "$(jq .process job/node-0/node.json)"
+    end_processes 1 || [ $? -eq 1 ]
+    grep -qx 'job_submit, which this program has started for its node, has ended with exit status 8: it has said why' log.0
+    needs_mpirun
+    PSGD_JOB=wrong PSGD_OPTIONS="--codec nothing" run with_open_mpi limited mpirun -n 2 "$program" 3>&-
+    [ "$status" -ne 0 ]
+    [[ "$output" == *'unknown codec "nothing"'* ]]
+}
+
+@test "docs/trainer.md: a program in C under mpirun" {
+    command -v cc >/dev/null || skip "no C compiler"
+    needs_mpirun
+    ln -s "$ROOT/examples" "$ROOT/shared" .
+    { blocks "sh c" docs/trainer.md | grep "^cc "; blocks "sh mpirun-c" docs/trainer.md; } >commands.sh
+    grep -q 'mpirun -n 2 ./linear' commands.sh
+    with_open_mpi limited bash -e commands.sh 3>&-
+    [ "$(jq -r '[.state, (.nodes | length)] | join(" ")' c-by-mpi/results/run.json)" = "succeeded 2" ]
+}
+
 @test "docs/trainer.md: under mpirun" {
     needs_mpirun
     with_python numpy

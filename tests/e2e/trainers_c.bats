@@ -9,7 +9,7 @@ load documents
         command -v $cc >/dev/null || continue
         found=1
         mkdir -p copies
-        cp "$ROOT"/shared/trainer/{psgd_trainer.[ch],trainer_wire.h} "$ROOT/examples/trainers/linear.c" copies
+        cp "$ROOT"/shared/trainer/{psgd_trainer.[ch],trainer_launch.h,trainer_wire.h} "$ROOT/examples/trainers/linear.c" copies
         $cc -std=c11 -O1 -Werror -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
             copies/linear.c copies/psgd_trainer.c -o linear
         rm -r copies

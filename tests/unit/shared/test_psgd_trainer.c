@@ -1159,18 +1159,102 @@ TEST(an_environment_that_names_no_socket_is_refused)
     close(pipes[1]);
 }
 
-TEST(a_program_that_is_to_start_psgd_is_refused)
+/* A process of psgd's that ends at once. */
+static void open_beside(const char *submit, const char *words)
 {
     unsetenv(TRAINER_ENV);
     setenv("PSGD_OPTIONS", "--codec fedavg", 1);
+    setenv("PSGD_JOB_SUBMIT", submit, 1);
+    assert_int_equal(open_program(), -1);
+    assert_said(words);
+    unsetenv("PSGD_OPTIONS");
+    unsetenv("PSGD_JOB_SUBMIT");
+}
+
+TEST(a_program_that_starts_psgd_says_why_it_has_not_started_or_has_ended)
+{
     hang_up();
     fake.n_fds++; /* the program's end, which it does not look for */
-    assert_int_equal(open_program(), -1);
-    assert_string_equal(psgd_error(),
-                        "PSGD_OPTIONS is set, and a program in C does not start psgd by itself: "
-                        "job_submit pack --trainer PROGRAM --codec fedavg -o DIR, then mpirun -n N "
-                        "job_runner --job DIR");
-    unsetenv("PSGD_OPTIONS");
+    open_beside("/nowhere", "/nowhere, which runs this program's node, cannot be started (No such file or "
+                            "directory): have job_submit in PATH, or name it by PSGD_JOB_SUBMIT");
+    open_beside("false",
+                "job_submit, which this program has started for its node, has ended with exit status "
+                "1: it has said why");
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* it was waited for */
+}
+
+/* A program of a launcher is asked for its tensors and values first. */
+static void put_again(struct trainer_record second)
+{
+    put(TRAINER_AGAIN, 0, 0);
+    fake.n_sent = 0;
+    put_with(second, fake.memory);
+}
+
+static void take_layout(void)
+{
+    take(TRAINER_OPEN);
+    for (size_t i = 0; i < N_OF(layout); i++)
+        assert_string_equal(take(TRAINER_TENSOR).u.of.text, layout[i].name);
+}
+
+TEST(a_program_of_a_launcher_announces_itself_again_and_its_vectors_are_in_the_jobs_memory)
+{
+    float *w;
+
+    open_accepted(TRAINER_DESCRIBES);
+    w = psgd_params(p);
+    assert_false(psgd_has_values(p));
+    psgd_batches(p, 25);
+    w[1] = 5;
+    close(fake.memory);
+    fake.memory = make_file(3 * TRAINER_PAGE, F_SEAL_SHRINK | F_SEAL_GROW);
+    put_again(accepted(TRAINER_TAKES_GRADIENTS));
+    put(TRAINER_GO, 0, TRAINER_TAKES_PART);
+    assert_int_equal(psgd_next(p), PSGD_GO);
+    take(TRAINER_VALUES);
+    assert_int_equal(take(TRAINER_READY).n, 25);
+    fake.n_taken = 0;
+    take_layout();
+    take(TRAINER_VALUES);
+    assert_int_equal(take(TRAINER_READY).n, 25);
+    assert_true(psgd_has_values(p) && psgd_plan(p)->node == 1 && psgd_plan(p)->takes_gradients);
+    assert_ptr_equal(psgd_params(p), w);
+    assert_true(w[1] == 0); /* of the job */
+    w[0] = 3;
+    assert_true(pread(fake.memory, fake.vectors, sizeof *w, 0) == sizeof *w && fake.vectors[0] == 3);
+}
+
+TEST(a_program_that_is_asked_again_checks_what_it_gets)
+{
+    struct trainer_record other = accepted(0);
+
+    assert_int_equal(begin(NULL), 0);
+    open_accepted(TRAINER_DESCRIBES);
+    other.u.accepted.combined_at = 3 * TRAINER_PAGE;
+    other.u.accepted.bytes = 4 * TRAINER_PAGE;
+    close(fake.memory);
+    fake.memory = make_file(4 * TRAINER_PAGE, F_SEAL_SHRINK | F_SEAL_GROW);
+    put_again(other);
+    assert_int_equal(psgd_next(p), -1);
+    assert_said("psgd's memory for the job is laid out otherwise than before the job");
+    assert_int_equal(end(NULL), 0);
+
+    assert_int_equal(begin(NULL), 0);
+    open_accepted(0);
+    put(TRAINER_AGAIN, 0, 0);
+    assert_int_equal(psgd_next(p), -1);
+    assert_said("psgd has sent record 74, and not what comes next");
+    assert_int_equal(end(NULL), 0);
+
+    assert_int_equal(begin(NULL), 0);
+    open_accepted(TRAINER_DESCRIBES);
+    put(TRAINER_AGAIN, 0, 0);
+    fake.n_sent = 0;
+    put_text(TRAINER_STOP, "cancelled by the submitter", 0);
+    assert_int_equal(psgd_next(p), PSGD_STOP);
+    assert_string_equal(psgd_why(p), "cancelled by the submitter");
+    assert_int_equal(end(NULL), 0);
 }
 
 TEST(invalid_tensors_are_refused_alone_and_in_a_job)
@@ -1279,7 +1363,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_A_SOCKET(a_program_without_a_job_is_alone),
-        ON_A_SOCKET(a_program_that_is_to_start_psgd_is_refused),
+        ON_A_SOCKET(a_program_that_starts_psgd_says_why_it_has_not_started_or_has_ended),
+        ON_A_SOCKET(a_program_of_a_launcher_announces_itself_again_and_its_vectors_are_in_the_jobs_memory),
+        cmocka_unit_test(a_program_that_is_asked_again_checks_what_it_gets),
         ON_A_SOCKET(the_tensors_are_announced_and_the_plan_is_the_jobs),
         ON_A_SOCKET(three_steps_update_by_the_gradient_that_psgd_gives),
         ON_A_SOCKET(a_rule_for_parameters_needs_no_answer_within_a_step),
