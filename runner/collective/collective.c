@@ -145,6 +145,12 @@ static enum collective_algorithm plan_algorithm(const struct collective *c)
     return c->cfg.algorithm < COLLECTIVE_ALGORITHMS ? c->cfg.algorithm : COLLECTIVE_AUTO;
 }
 
+/* Before there is a mesh, only who sends to whom is wanted, which chunks do not change. */
+static size_t chunk_bytes(const struct collective *c)
+{
+    return c->mesh && c->mesh->chunk > 0 ? c->mesh->chunk : COLLECTIVE_CHUNK;
+}
+
 static struct plan_request plan_request_of(const struct collective *c,
                                            const struct collective_request *request)
 {
@@ -157,7 +163,7 @@ static struct plan_request plan_request_of(const struct collective *c,
                                  .n = request->n,
                                  .item_bytes = request->item->bytes,
                                  .machines = c->machines,
-                                 .chunk = COLLECTIVE_CHUNK / request->item->bytes,
+                                 .chunk = chunk_bytes(c) / request->item->bytes,
                                  .buckets = request->buckets,
                                  .n_buckets = request->n_buckets};
 }

@@ -20,9 +20,9 @@
 #include "runner/mesh/mesh.h"
 
 enum {
-    COLLECTIVE_CHUNK = 256 *
-                       1024, /* bytes; a larger one would leave the second-level cache before it is added */
-    COLLECTIVE_QUEUE = 32    /* most chunks queued in the mesh */
+    COLLECTIVE_CHUNK = 256 * 1024, /* bytes, unless mesh->chunk says otherwise; a larger one would leave the
+                                    * second-level cache before it is added */
+    COLLECTIVE_QUEUE = 32          /* most chunks queued in the mesh */
 };
 
 enum { COLLECTIVE_DONE = 0, COLLECTIVE_UNDER_WAY = 1 };

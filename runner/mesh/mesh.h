@@ -152,6 +152,7 @@ struct mesh { /* the first member of each implementation's struct */
                              * ends the peer */
     mesh_sink *sink;        /* set after opening; NULL: a chunk ends its peer */
     void *owner;            /* first argument of `sink` */
+    size_t chunk;           /* bytes of a FRAME_CHUNK that suit the transport, on all nodes; 0: any */
 };
 
 /* Returns when this node is connected to all its peers. Errors: see the transport. */

@@ -149,7 +149,7 @@ static void finish(struct net *n)
 
 static void messages_arrive_whole_and_in_order(struct net *n)
 {
-    static const size_t sizes[] = {1, 0, 64, 4096, MESH_LIMIT, 3, 100000};
+    static const size_t sizes[] = {1, 0, 64, 4096, MESH_LIMIT, 3, 50000, 100000};
 
     for (size_t k = 0; k < N_OF(sizes); k++)
         send_bytes(n->node[0], 1, k, sizes[k], (int)k + 1);
@@ -356,7 +356,7 @@ static void send_chunk(struct mesh *m, int to, uint64_t round, const void *bytes
 
 static void a_chunk_fills_its_sink(struct net *n)
 {
-    static const size_t sizes[] = {4, 0, 1 << 18, MESH_LIMIT + 4};
+    static const size_t sizes[] = {4, 0, 1 << 16, 1 << 18, MESH_LIMIT + 4};
     static unsigned char bytes[2 * MESH_LIMIT];
     struct sinks *p = sinks_with(n->node[1], MESH_SINK_READY);
     size_t end = 0;

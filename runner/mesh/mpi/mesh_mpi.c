@@ -373,7 +373,7 @@ static struct mpi *new_mesh(const struct mesh_spec *spec)
 
     if (!t)
         return NULL;
-    t->mesh = (struct mesh){.ops = &ops, .pool = &t->pool};
+    t->mesh = (struct mesh){.ops = &ops, .pool = &t->pool, .chunk = CHUNK};
     t->pool.limit = spec->limit;
     t->spec = *spec;
     t->spec.address = NULL;

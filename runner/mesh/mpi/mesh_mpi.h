@@ -3,9 +3,9 @@
  * (runner/mesh/mpi_library.h).
  *
  * Node k is the process with rank mesh_slot(n_workers, k) of MPI_COMM_WORLD; its messages go through a
- * communicator of its own. A message is a head, the frame of docs/protocol.md with a payload of at most
- * LEAD_MAX bytes, and a body, a longer payload, in pieces of at most PIECE_MAX bytes, as MPI counts bytes by
- * an int. A node has places for the heads of WINDOW messages of each peer, and the peer sends no more until
+ * communicator of its own. A message is a head, the frame of docs/protocol.md with up to LEAD_MAX bytes
+ * of the payload, and a body, the rest of it, in pieces of at most PIECE_MAX bytes, as MPI counts bytes by an
+ * int. A node has places for the heads of WINDOW messages of each peer, and the peer sends no more until
  * it learns that their messages are delivered: from the field `ack` of the next frame, FRAME_ACK if there is
  * no other. So no sender fills a receiver's memory, or waits for it while there is room. All calls but those
  * of opening return at once: MPI makes progress in mesh_poll, and in mesh_send.

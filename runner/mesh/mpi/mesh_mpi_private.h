@@ -10,6 +10,10 @@
  * SLOTS is a power of two, because the number of a message, from which its slot follows, wraps around. */
 enum { WINDOW = 7, SLOTS = WINDOW + 1, GRANT_AFTER = SLOTS / 2 };
 
+/* Before a long message MPI asks the receiver whether it has a place, and waits for the answer: so chunks are
+ * longer than over TCP. Messages of up to some tens of KiB (64 in Open MPI over TCP) it sends at once, and so
+ * both parts of a payload of at most 2 LEAD_MAX bytes. */
+enum { CHUNK = 512 << 10 };
 enum { LEAD_MAX = 32 << 10, HEAD_MAX = FRAME_BYTES + LEAD_MAX, PIECE_MAX = 256 << 20 };
 enum { TAG_HEAD = 1, TAG_BODY, TAG_CREDIT };
 
@@ -127,10 +131,11 @@ int mpi_reduce(struct mesh *m, const float *in, float *out, size_t n, struct err
 size_t mpi_reducing(const struct mesh *m);
 int mpi_reduce_advance(struct mpi *t, struct err *e); /* drops those that are complete */
 
-/* The bytes of a payload that its head carries: all, or none. */
+/* The bytes of a payload that its head carries: all of a short one, and none of a long one, whose body then
+ * needs no copy. */
 static inline size_t mpi_lead(size_t len)
 {
-    return len <= LEAD_MAX ? len : 0;
+    return len <= LEAD_MAX ? len : len <= (size_t)2 * LEAD_MAX ? LEAD_MAX : 0;
 }
 
 static inline MPI_Request *mpi_request(struct mpi *t, const struct mpi_peer *p, int request)
