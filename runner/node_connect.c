@@ -359,7 +359,8 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
     struct mesh_mpi_address ranks = {.job = n->job.job,
                                      .attempt = (uint32_t)start->attempt,
                                      .n_workers = n->set.node_count,
-                                     .n_servers = n->set.server_count};
+                                     .n_servers = n->set.server_count,
+                                     .piece = MESH_MPI_PIECE};
     struct mesh_spec spec = {.transport = &mesh_tcp,
                              .address = &address,
                              .node = n->job.node,

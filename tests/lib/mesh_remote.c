@@ -252,9 +252,10 @@ static const char *mpirun_of(const char *mpi)
 }
 
 /* Open MPI starts nothing as root, or with more processes than processors, unless it is told to. */
-static void start_mpirun(struct child *c, const char *mpi, const char *program, char *socket_name)
+static void start_mpirun(struct child *c, const char *mpi, const char *program, char *socket_name,
+                         size_t piece)
 {
-    char self[PATH_MAX], n[4], mpirun[PATH_MAX], named[40];
+    char self[PATH_MAX], n[4], mpirun[PATH_MAX], named[40], bytes[24];
     char *const argv[] = {"env",
                           "OMPI_ALLOW_RUN_AS_ROOT=1",
                           "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
@@ -266,6 +267,7 @@ static void start_mpirun(struct child *c, const char *mpi, const char *program, 
                           self,
                           "--rank",
                           socket_name,
+                          bytes,
                           NULL};
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     struct err e = {0};
@@ -275,6 +277,7 @@ static void start_mpirun(struct child *c, const char *mpi, const char *program, 
     snprintf(n, sizeof n, "%d", MESH_NODES);
     snprintf(mpirun, sizeof mpirun, "%s", program);
     snprintf(named, sizeof named, "PSGD_MPI=%s", mpi);
+    snprintf(bytes, sizeof bytes, "%zu", piece);
     assert_ok(child_start(c, &(struct child_how){.argv = argv, .out = -1, .err = STDERR_FILENO}, &e));
 }
 
@@ -291,7 +294,7 @@ static int accept_process(int fd, struct child *mpirun)
     return accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 }
 
-struct mesh_remotes *mesh_remotes_begin(const char *mpi, struct mesh *out[MESH_NODES])
+struct mesh_remotes *mesh_remotes_begin(const char *mpi, size_t piece, struct mesh *out[MESH_NODES])
 {
     const char *program = mpirun_of(mpi);
     char name[64];
@@ -307,7 +310,7 @@ struct mesh_remotes *mesh_remotes_begin(const char *mpi, struct mesh *out[MESH_N
     a = address_of(name);
     assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
     assert_int_equal(listen(fd, MESH_NODES), 0);
-    start_mpirun(&all->mpirun, mpi, program, name);
+    start_mpirun(&all->mpirun, mpi, program, name, piece);
     for (int i = 0; i < MESH_NODES; i++) {
         int peer = accept_process(fd, &all->mpirun), slot = -1;
         struct remote *r;
@@ -450,14 +453,14 @@ static int my_slot(void)
     return rank ? atoi(rank) : -1;
 }
 
-static int run_rank(const char *name)
+static int run_rank(const char *name, size_t piece)
 {
     static const atomic_bool never = false;
     int slot = my_slot(), peers[MESH_NODES], n = 0;
     struct sockaddr_un at = address_of(name);
     struct rank_mesh r = {.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     struct mesh_mpi_address address = {
-        .job = "j-test01", .attempt = 1, .n_workers = 2, .n_servers = 1, .peers = peers};
+        .job = "j-test01", .attempt = 1, .n_workers = 2, .n_servers = 1, .peers = peers, .piece = piece};
     struct mesh_spec spec = {.address = &address,
                              .limit = MESH_LIMIT,
                              .deadline = clock_now() + MESH_TIMEOUT_S,
@@ -486,8 +489,8 @@ static int run_rank(const char *name)
 
 bool mesh_remote_is_rank(int argc, char **argv, int *status)
 {
-    if (argc != 3 || strcmp(argv[1], "--rank") != 0)
+    if (argc != 4 || strcmp(argv[1], "--rank") != 0)
         return false;
-    *status = run_rank(argv[2]);
+    *status = run_rank(argv[2], strtoul(argv[3], NULL, 10));
     return true;
 }

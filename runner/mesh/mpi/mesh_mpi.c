@@ -379,6 +379,7 @@ static struct mpi *new_mesh(const struct mesh_spec *spec)
     t->spec.address = NULL;
     t->job = frame_job(a->job);
     t->attempt = a->attempt;
+    t->piece = a->piece;
     t->watched_fd = -1;
     t->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     t->peers = calloc(n + 1, sizeof *t->peers);

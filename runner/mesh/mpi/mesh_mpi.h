@@ -3,11 +3,12 @@
  * (runner/mesh/mpi_library.h).
  *
  * Node k is the process with rank mesh_slot(n_workers, k) of MPI_COMM_WORLD; its messages go through a
- * communicator of its own. A message is a head, the frame of docs/protocol.md with up to LEAD_MAX bytes
- * of the payload, and a body, the rest of it, in pieces of at most PIECE_MAX bytes, as MPI counts bytes by an
- * int. A node has places for the heads of WINDOW messages of each peer, and the peer sends no more until
- * it learns that their messages are delivered: from the field `ack` of the next frame, FRAME_ACK if there is
- * no other. So no sender fills a receiver's memory, or waits for it while there is room. All calls but those
+ * communicator of its own. A message is a head, the frame of docs/protocol.md with up to LEAD_MAX bytes of
+ * the payload, and a body, the rest of it, in pieces, as MPI counts bytes by an int.
+ *
+ * A peer may have WINDOW messages under way to this node: so many receives of heads are posted. It sends the
+ * next one when it knows that an earlier one is delivered, from the field `ack` of a frame, or from a
+ * FRAME_ACK. So no sender fills a receiver's memory, or waits for it while there is room. All calls but those
  * of opening return at once: MPI makes progress in mesh_poll, and in mesh_send.
  *
  * MPI does not report the loss of a process; its launcher ends the others. It is not encrypted.
@@ -24,12 +25,15 @@
 
 #include "runner/mesh/mesh.h"
 
+enum { MESH_MPI_PIECE = 256 << 20 };
+
 struct mesh_mpi_address {
     const char *job;
     uint32_t attempt;
     int n_workers, n_servers;
     const int *peers; /* (n_peers): the nodes to which this one connects, and they to it; not copied */
     size_t n_peers;
+    size_t piece; /* bytes of a body that MPI gets at once, the same on all nodes: MESH_MPI_PIECE */
 };
 
 extern const struct mesh_transport mesh_mpi;

@@ -14,7 +14,7 @@ enum { WINDOW = 7, SLOTS = WINDOW + 1, GRANT_AFTER = SLOTS / 2 };
  * longer than over TCP. Messages of up to some tens of KiB (64 in Open MPI over TCP) it sends at once, and so
  * both parts of a payload of at most 2 LEAD_MAX bytes. */
 enum { CHUNK = 512 << 10 };
-enum { LEAD_MAX = 32 << 10, HEAD_MAX = FRAME_BYTES + LEAD_MAX, PIECE_MAX = 256 << 20 };
+enum { LEAD_MAX = 32 << 10, HEAD_MAX = FRAME_BYTES + LEAD_MAX };
 enum { TAG_HEAD = 1, TAG_BODY, TAG_CREDIT };
 
 /* The requests of a peer: heads that arrive, the body of the message that is received, a grant that arrives;
@@ -83,6 +83,7 @@ struct mpi {
     struct mesh_spec spec;
     uint64_t job;
     uint32_t attempt;
+    size_t piece; /* of mesh_mpi_address */
     MPI_Comm comm;
     MPI_Comm sum_comm;                 /* a sum that a node has not begun must not match its MPI_Ibarrier */
     MPI_Request sums[MESH_REDUCE_MAX]; /* a ring */

@@ -48,7 +48,7 @@ static void receive_piece(struct mpi *t, struct mpi_peer *p)
 {
     size_t n = p->len - p->arrived;
 
-    n = n < PIECE_MAX ? n : PIECE_MAX;
+    n = n < t->piece ? n : t->piece;
     p->arrival = ARRIVAL_BODY;
     MPI_Irecv(p->into + p->arrived, (int)n, MPI_BYTE, p->rank, TAG_BODY, t->comm,
               mpi_request(t, p, REQUEST_BODY));

@@ -15,7 +15,7 @@ static void give_piece(struct mpi *t, struct mpi_peer *p, int k)
     struct mpi_parcel *a = &p->parcels[k];
     size_t n = a->message.len - a->given;
 
-    n = n < PIECE_MAX ? n : PIECE_MAX;
+    n = n < t->piece ? n : t->piece;
     MPI_Isend((const char *)a->message.bytes + a->given, (int)n, MPI_BYTE, p->rank, TAG_BODY, t->comm,
               mpi_request(t, p, REQUEST_BODIES + k));
     a->given += n;
@@ -112,8 +112,9 @@ void mpi_send_done(struct mpi *t, struct mpi_peer *p, int request)
     a = &p->parcels[k];
     if (request >= REQUEST_BODIES && a->given < a->message.len)
         give_piece(t, p, k);
-    /* Head and body may be complete together. */
-    if (a->is_used && *mpi_request(t, p, REQUEST_HEADS + k) == MPI_REQUEST_NULL &&
+    /* Head and body may be complete together, and a body has several pieces. */
+    if (a->is_used && a->given == a->message.len &&
+        *mpi_request(t, p, REQUEST_HEADS + k) == MPI_REQUEST_NULL &&
         *mpi_request(t, p, REQUEST_BODIES + k) == MPI_REQUEST_NULL) {
         mesh_buf_put(a->message.buf);
         a->is_used = false;
