@@ -1,6 +1,17 @@
 #include "runner/mesh/mesh.h"
 
+#include <math.h>
 #include <stdlib.h>
+
+#include "shared/base/clock.h"
+#include "shared/base/flag.h"
+
+static const double INTERRUPTED_S = 1;
+
+double mesh_closes_until(const struct mesh_spec *spec, double deadline)
+{
+    return flag_is_up(spec->interrupted) ? fmin(deadline, clock_now() + INTERRUPTED_S) : deadline;
+}
 
 struct mesh_buf *mesh_pool_pop(struct mesh_pool *pool)
 {

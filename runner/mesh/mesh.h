@@ -108,8 +108,8 @@ struct mesh_spec {
     /* A peer that accepts no bytes for 10 s while messages are queued for it is lost. For rules in which all
      * nodes read continuously; in others a node may compute for long without reading. */
     bool drops_stalled;
-    /* Set by a signal handler: opening fails with ERR_CANCELLED, closing does not wait for peers. Must
-     * outlive the mesh. */
+    /* Set by a signal handler: opening fails with ERR_CANCELLED, closing waits for peers at most
+     * mesh_closes_until(). Must outlive the mesh. */
     const atomic_bool *interrupted;
 };
 
@@ -256,6 +256,9 @@ static inline void mesh_close(struct mesh *m, double deadline)
     m->ops->close(m, deadline);
 }
 
+/* For implementations. Of closing, the deadline, or a second from now if the node is interrupted: peers may
+ * need the messages that are queued to end well. */
+double mesh_closes_until(const struct mesh_spec *spec, double deadline);
 /* For implementations. Removes a free buffer of the pool and returns it with one reference; NULL: none. */
 struct mesh_buf *mesh_pool_pop(struct mesh_pool *pool);
 void mesh_pool_clear(struct mesh_pool *pool); /* frees the buffers that mesh_buf_take has made */

@@ -668,6 +668,30 @@ TEST(a_good_bye_to_a_hanging_peer_times_out_with_a_report)
     mesh_close(p.o[1].mesh, clock_now());
 }
 
+/* Also with what was queued: the peer may need it to end well. */
+TEST(a_node_that_is_interrupted_still_leaves_its_peers)
+{
+    static atomic_bool is_told;
+    struct mesh_event ev;
+    struct pair p;
+    pthread_t t;
+
+    is_told = false;
+    pair_prepare(&p);
+    p.o[0].cfg.spec.interrupted = &is_told;
+    pair_run(&p);
+    flag_raise(&is_told);
+    send_bytes(p.o[0].mesh, 1, 1, 1000, 1);
+    pthread_create(&t, NULL, opening_close_one, &p.o[0]);
+    seconds_until_event(p.o[1].mesh, &ev);
+    assert_int_equal(ev.kind, MESH_MESSAGE);
+    mesh_buf_put(ev.buf);
+    seconds_until_event(p.o[1].mesh, &ev);
+    assert_int_equal(ev.kind, MESH_LEFT);
+    opening_close_one(&p.o[1]);
+    pthread_join(t, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -688,6 +712,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_dies_at_any_byte_is_lost_with_its_partial_message),
         cmocka_unit_test(a_peer_that_hangs_is_lost_after_ten_seconds_if_all_are_expected_to_read),
         cmocka_unit_test(a_good_bye_to_a_hanging_peer_times_out_with_a_report),
+        cmocka_unit_test(a_node_that_is_interrupted_still_leaves_its_peers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

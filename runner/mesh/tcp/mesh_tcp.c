@@ -291,8 +291,10 @@ static void tcp_close(struct mesh *m, double deadline)
         if (p->state != PEER_GONE && !p->has_left)
             tcp_peer_enqueue(t, p, &(struct tcp_message){.head.kind = FRAME_BYE});
     }
-    while (any_link(t) && !flag_is_up(t->cfg.spec.interrupted) && clock_now() < deadline &&
-           tcp_poll(m, &ev, report_at < deadline ? report_at : deadline, &e) == 0) {
+    while (any_link(t)) {
+        deadline = mesh_closes_until(&t->cfg.spec, deadline);
+        if (clock_now() >= deadline || tcp_poll(m, &ev, report_at < deadline ? report_at : deadline, &e) < 0)
+            break;
         mesh_buf_put(ev.buf);
         if (clock_now() >= report_at && any_link(t)) {
             report_unacked_byes(t, deadline);
