@@ -51,6 +51,16 @@ void mpi_peer_drop(struct mpi *t, struct mpi_peer *p, const char *why)
     snprintf(ev->why, sizeof ev->why, "%s", why);
 }
 
+void mpi_check(struct mpi *t, struct mpi_peer *p, const char *call, int rc)
+{
+    struct err why;
+
+    if (rc == MPI_SUCCESS)
+        return;
+    mpi_fail(&why, ERR_LOST, rc, call);
+    mpi_peer_drop(t, p, why.text);
+}
+
 static int mpi_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
                     struct mesh_buf *b, struct err *e)
 {
@@ -142,6 +152,26 @@ static bool is_watched_readable(const struct mpi *t, double seconds)
     return ppoll(&p, t->watched_fd >= 0, &ts, NULL) != 0; /* also after a signal */
 }
 
+/* In a wait that has lasted so long. Returns as is_watched_readable(). */
+static bool take_nap(const struct mpi *t, double waited_s)
+{
+    double nap = waited_s < SPIN_S ? 0 : fmin(waited_s * NAP_SHARE, NAP_MAX_S);
+    bool is_readable = is_watched_readable(t, nap);
+
+    if (!is_readable && nap <= 0)
+        sched_yield();
+    return is_readable;
+}
+
+/* True once: callers that go on until they have saved are to wait here as before. */
+static bool is_newly_interrupted(struct mpi *t)
+{
+    bool is_new = !t->has_been_interrupted && flag_is_up(t->spec.interrupted);
+
+    t->has_been_interrupted |= is_new;
+    return is_new;
+}
+
 static void wind_timer(const struct mpi *t)
 {
     const struct itimerspec tick = {.it_value.tv_nsec = (long)(TICK_S * 1e9)};
@@ -160,8 +190,6 @@ static int mpi_poll(struct mesh *m, struct mesh_event *out, double deadline, str
     *out = (struct mesh_event){.kind = MESH_NOTHING};
     wind_timer(t);
     for (double now = start;; now = clock_now()) {
-        double nap = (now - start) * NAP_SHARE;
-
         if (advance(t, e) < 0)
             return e->code;
         if (t->n_ended == 0 && next_message(t, out))
@@ -170,14 +198,9 @@ static int mpi_poll(struct mesh *m, struct mesh_event *out, double deadline, str
             *out = t->ended[--t->n_ended];
             return 0;
         }
-        if (mpi_queued(m) < backlog || t->n_sums < reducing || now >= deadline ||
-            flag_is_up(t->spec.interrupted))
+        if (mpi_queued(m) < backlog || t->n_sums < reducing || now >= deadline || is_newly_interrupted(t) ||
+            take_nap(t, now - start))
             return 0;
-        nap = now - start < SPIN_S ? 0 : nap < NAP_MAX_S ? nap : NAP_MAX_S;
-        if (is_watched_readable(t, nap))
-            return 0;
-        if (nap <= 0)
-            sched_yield();
     }
 }
 
@@ -251,15 +274,17 @@ static bool any_lost(const struct mpi *t)
 /* Polls until `t` is done, or until a moment. */
 static bool poll_until(struct mpi *t, bool (*is_done)(struct mpi *t), double until)
 {
+    const double start = clock_now();
     struct err e = {0};
     struct mesh_event ev;
 
-    while (!is_done(t)) {
-        if (flag_is_up(t->spec.interrupted) || clock_now() >= until || any_lost(t))
-            return false;
-        if (mpi_poll(&t->mesh, &ev, fmin(until, clock_now() + NAP_MAX_S), &e) < 0)
+    for (double now = start; !is_done(t); now = clock_now()) {
+        until = mesh_closes_until(&t->spec, until);
+        if (now >= until || any_lost(t) || mpi_poll(&t->mesh, &ev, 0, &e) < 0)
             return false;
         mesh_buf_put(ev.buf);
+        if (ev.kind == MESH_NOTHING)
+            take_nap(t, now - start);
     }
     return true;
 }
@@ -269,22 +294,48 @@ static bool has_sent_all(struct mpi *t)
     return mpi_queued(&t->mesh) == 0;
 }
 
-static void report_silent(const struct mpi *t, const char *what)
+static void report_silent(const struct mpi *t)
 {
     for (size_t i = 0; i < t->n_peers; i++)
         if (t->n_unsent[i] > 0)
-            fprintf(stderr, "node %d has not received the BYE%s\n", t->peers[i].node, what);
+            fprintf(stderr, "node %d has not received the BYE yet\n", t->peers[i].node);
 }
 
-static MPI_Request all_close;
+/* The others would wait for this node without a limit. */
+static void abort_job(const struct mpi *t, const char *why)
+{
+    fprintf(stderr, "%s: all processes of the job are ended (MPI_Abort)\n", why);
+    MPI_Abort(t->comm, 1);
+}
+
+static void check_barrier(const struct mpi *t, const char *call, int rc)
+{
+    struct err why;
+
+    if (rc == MPI_SUCCESS)
+        return;
+    mpi_fail(&why, ERR_IO, rc, call);
+    abort_job(t, why.text);
+}
 
 static bool have_all_closed(struct mpi *t)
 {
     int is_done = 0;
 
-    (void)t;
-    MPI_Test(&all_close, &is_done, MPI_STATUS_IGNORE);
+    check_barrier(t, "MPI_Test", MPI_Test(&t->all_close, &is_done, MPI_STATUS_IGNORE));
     return is_done;
+}
+
+/* Returns whether they have. */
+static bool wait_for_all(struct mpi *t)
+{
+    check_barrier(t, "MPI_Ibarrier", MPI_Ibarrier(t->comm, &t->all_close));
+    if (poll_until(t, have_all_closed, clock_now() + BYE_REPORT_S))
+        return true;
+    if (flag_is_up(t->spec.interrupted) || any_lost(t))
+        return false;
+    fprintf(stderr, "this node waits until all nodes of the job close\n");
+    return poll_until(t, have_all_closed, INFINITY);
 }
 
 /* Set when no message or sum of the last mesh is under way: MPI can be ended. */
@@ -294,6 +345,7 @@ static void mpi_close(struct mesh *m, double deadline)
 {
     struct mpi *t = (struct mpi *)m;
     double report_at = fmin(deadline, clock_now() + BYE_REPORT_S);
+    bool have_received, can_free = true;
 
     t->is_closing = true;
     t->watched_fd = -1;
@@ -304,25 +356,26 @@ static void mpi_close(struct mesh *m, double deadline)
         if (!p->is_lost)
             mpi_send_add(t, p, &(struct mpi_message){.head.kind = FRAME_BYE});
     }
-    if (!poll_until(t, has_sent_all, report_at) && report_at < deadline && !any_lost(t)) {
-        report_silent(t, " yet");
-        poll_until(t, has_sent_all, deadline);
+    have_received = poll_until(t, has_sent_all, report_at);
+    if (!have_received && report_at < deadline && !any_lost(t)) {
+        report_silent(t);
+        have_received = poll_until(t, has_sent_all, deadline);
     }
     /* From here on MPI may still use the mesh's memory, unless all have closed: it is then freed with the
      * process. */
-    if (flag_is_up(t->spec.interrupted) || any_lost(t))
+    if (any_lost(t) || (!have_received && flag_is_up(t->spec.interrupted)))
         return;
-    if (!has_sent_all(t)) {
-        report_silent(t, ": all processes of the job are ended (MPI_Abort)");
-        MPI_Abort(t->comm, 1);
+    if (!have_received) {
+        report_silent(t);
+        abort_job(t, "a node has not received the BYE");
     }
-    MPI_Ibarrier(t->comm, &all_close);
-    if (!poll_until(t, have_all_closed, INFINITY))
+    if (!wait_for_all(t))
         return;
-    may_finalize = t->n_sums == 0;
     for (size_t i = 0; i < t->n_peers; i++)
-        mpi_receive_end(t, &t->peers[i]);
-    mpi_free(t);
+        can_free &= mpi_receive_end(t, &t->peers[i]);
+    may_finalize = can_free && t->n_sums == 0;
+    if (can_free)
+        mpi_free(t);
 }
 
 static const struct mesh_ops ops = {mpi_send,  mpi_poll,       mpi_queued, mpi_queued_for,
@@ -336,13 +389,14 @@ static void finalize(void)
 }
 
 /* Only the thread of the mesh calls MPI. */
-static int start_mpi(struct err *e)
+static int start_mpi(int n_processes, struct err *e)
 {
     int is_started = 0, provided, rc;
 
     MPI_Initialized(&is_started);
     if (is_started)
         return 0;
+    fprintf(stderr, "starts MPI, and waits until all %d processes of the job have\n", n_processes);
     rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
     if (rc != MPI_SUCCESS)
         return mpi_fail(e, ERR_IO, rc, "MPI_Init_thread");
@@ -363,6 +417,25 @@ static int check_ranks(const struct mesh_spec *spec, struct err *e)
     err_set(e, ERR_CONFIG, "MPI has process %d of %d here, and the job needs process %d of %d", rank, size,
             wanted, a->n_workers + a->n_servers);
     return err_hint(e, "Does the launcher belong to this MPI? mpirun --version, or srun --mpi=list.");
+}
+
+/* With the deadline of opening. */
+static int copy_comm(struct mpi *t, MPI_Comm of, MPI_Comm *out, struct err *e)
+{
+    MPI_Request request;
+    int is_done = 0, rc = MPI_Comm_idup(of, out, &request);
+
+    while (rc == MPI_SUCCESS && !is_done) {
+        rc = MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
+        if (is_done)
+            break;
+        if (flag_is_up(t->spec.interrupted))
+            return err_set(e, ERR_CANCELLED, "asked to stop");
+        if (clock_now() > t->spec.deadline)
+            return err_set(e, ERR_TIMEOUT, "not all processes of the job have started MPI in time");
+        sched_yield();
+    }
+    return rc == MPI_SUCCESS ? 0 : mpi_fail(e, ERR_IO, rc, "MPI_Comm_idup");
 }
 
 static struct mpi *new_mesh(const struct mesh_spec *spec)
@@ -439,21 +512,21 @@ static int greet_peers(struct mpi *t, struct err *e)
 /* After a failure the mesh is freed with the process, as MPI may use its memory. */
 static int mpi_open(struct mesh **out, const struct mesh_spec *spec, struct err *e)
 {
+    const struct mesh_mpi_address *a = spec->address;
+    const double start = clock_now();
     struct mpi *t;
-    int rc;
 
-    if (start_mpi(e) < 0 || check_ranks(spec, e) < 0)
+    if (start_mpi(a->n_workers + a->n_servers, e) < 0 || check_ranks(spec, e) < 0)
         return e->code;
     t = new_mesh(spec);
     if (!t)
         return err_set(e, ERR_NOMEM, "no memory for the mesh of a node");
-    rc = MPI_Comm_dup(MPI_COMM_WORLD, &t->comm);
-    if (rc != MPI_SUCCESS)
-        return mpi_fail(e, ERR_IO, rc, "MPI_Comm_dup");
+    t->spec.deadline += clock_now() - start; /* MPI takes what it needs */
+    if (copy_comm(t, MPI_COMM_WORLD, &t->comm, e) < 0)
+        return e->code;
     MPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN);
-    rc = MPI_Comm_dup(t->comm, &t->sum_comm);
-    if (rc != MPI_SUCCESS)
-        return mpi_fail(e, ERR_IO, rc, "MPI_Comm_dup");
+    if (copy_comm(t, t->comm, &t->sum_comm, e) < 0)
+        return e->code;
     may_finalize = false;
     if (greet_peers(t, e) < 0)
         return e->code;

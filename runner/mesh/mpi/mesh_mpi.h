@@ -13,13 +13,14 @@
  *
  * MPI does not report the loss of a process; its launcher ends the others. It is not encrypted.
  *
- * mesh_open: ERR_CONFIG: MPI has another number of processes, or another rank for this node. ERR_PROTOCOL,
- * ERR_TIMEOUT name the peer.
+ * mesh_open first starts MPI, once in a process, which waits without a deadline until all processes have done
+ * so; a signal does not end that wait. The deadline counts from then on. ERR_CONFIG: MPI has another number
+ * of processes, or another rank for this node. ERR_PROTOCOL, ERR_TIMEOUT name the peer.
  *
  * mesh_close waits until every peer has received the BYE frame, and ends all processes by MPI_Abort if one
- * has not by the deadline. Then it waits, beyond the deadline, until all nodes close their meshes, as no
- * process of MPI can end before the others. MPI itself is ended when the process exits, unless a caller
- * has started it before the first mesh_open. */
+ * has not by the deadline. Then it waits, beyond the deadline unless it is interrupted, until all nodes close
+ * their meshes, as no process of MPI can end before the others. MPI itself is ended when the process exits,
+ * unless a caller has started it before the first mesh_open. */
 #ifndef PSGD_MESH_MPI_H
 #define PSGD_MESH_MPI_H
 

@@ -97,7 +97,8 @@ struct mpi {
     struct mesh_event *ended;
     size_t n_ended, turn;
     bool has_work; /* a peer's arrival may go on without MPI */
-    bool is_closing;
+    bool is_closing, has_been_interrupted;
+    MPI_Request all_close; /* of closing: the barrier of all nodes */
     int watched_fd, timer_fd;
 };
 
@@ -105,6 +106,8 @@ struct mpi {
 int mpi_fail(struct err *e, int code, int rc, const char *call);
 /* No message is received from the peer any more or sent to it, and MESH_LOST is due. */
 void mpi_peer_drop(struct mpi *t, struct mpi_peer *p, const char *why);
+/* rc: of a call that begins to send to the peer, or to receive from it. Drops the peer if it has failed. */
+void mpi_check(struct mpi *t, struct mpi_peer *p, const char *call, int rc);
 
 /* Sending. Takes a reference of buf. The caller has checked that there is room. */
 void mpi_send_add(struct mpi *t, struct mpi_peer *p, const struct mpi_message *message);
@@ -119,7 +122,8 @@ void mpi_send_forget(struct mpi *t, struct mpi_peer *p); /* the messages that MP
 
 /* Receiving. */
 void mpi_receive_begin(struct mpi *t, struct mpi_peer *p);
-void mpi_receive_end(struct mpi *t, struct mpi_peer *p); /* withdraws what has not arrived */
+/* Withdraws what has not arrived. False: MPI still has memory of the peer's. */
+bool mpi_receive_end(struct mpi *t, struct mpi_peer *p);
 /* A request below REQUEST_GRANT is complete, with so many bytes. */
 void mpi_receive_done(struct mpi *t, struct mpi_peer *p, int request, size_t len);
 /* The payload of the first message of each peer, its processor's name. */

@@ -15,14 +15,16 @@ static struct mpi_slot *next_slot(struct mpi_peer *p)
 static void receive_head(struct mpi *t, struct mpi_peer *p, int slot)
 {
     p->slots[slot].is_full = false;
-    MPI_Irecv(p->slots[slot].bytes, HEAD_MAX, MPI_BYTE, p->rank, TAG_HEAD, t->comm,
-              mpi_request(t, p, REQUEST_SLOTS + slot));
+    mpi_check(t, p, "MPI_Irecv",
+              MPI_Irecv(p->slots[slot].bytes, HEAD_MAX, MPI_BYTE, p->rank, TAG_HEAD, t->comm,
+                        mpi_request(t, p, REQUEST_SLOTS + slot)));
 }
 
 static void receive_credit(struct mpi *t, struct mpi_peer *p)
 {
-    MPI_Irecv(p->credit, FRAME_BYTES, MPI_BYTE, p->rank, TAG_CREDIT, t->comm,
-              mpi_request(t, p, REQUEST_CREDIT));
+    mpi_check(t, p, "MPI_Irecv",
+              MPI_Irecv(p->credit, FRAME_BYTES, MPI_BYTE, p->rank, TAG_CREDIT, t->comm,
+                        mpi_request(t, p, REQUEST_CREDIT)));
 }
 
 void mpi_receive_begin(struct mpi *t, struct mpi_peer *p)
@@ -32,16 +34,17 @@ void mpi_receive_begin(struct mpi *t, struct mpi_peer *p)
     receive_credit(t, p);
 }
 
-void mpi_receive_end(struct mpi *t, struct mpi_peer *p)
+bool mpi_receive_end(struct mpi *t, struct mpi_peer *p)
 {
     for (int request = 0; request < REQUEST_GRANT; request++) {
         MPI_Request *r = mpi_request(t, p, request);
 
         if (*r == MPI_REQUEST_NULL)
             continue;
-        MPI_Cancel(r);
-        MPI_Wait(r, MPI_STATUS_IGNORE);
+        if (MPI_Cancel(r) != MPI_SUCCESS || MPI_Wait(r, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            return false;
     }
+    return true;
 }
 
 static void receive_piece(struct mpi *t, struct mpi_peer *p)
@@ -50,8 +53,9 @@ static void receive_piece(struct mpi *t, struct mpi_peer *p)
 
     n = n < t->piece ? n : t->piece;
     p->arrival = ARRIVAL_BODY;
-    MPI_Irecv(p->into + p->arrived, (int)n, MPI_BYTE, p->rank, TAG_BODY, t->comm,
-              mpi_request(t, p, REQUEST_BODY));
+    mpi_check(t, p, "MPI_Irecv",
+              MPI_Irecv(p->into + p->arrived, (int)n, MPI_BYTE, p->rank, TAG_BODY, t->comm,
+                        mpi_request(t, p, REQUEST_BODY)));
 }
 
 /* Checks what is valid of any frame, and takes the credit that it grants. */

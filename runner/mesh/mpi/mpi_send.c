@@ -16,8 +16,9 @@ static void give_piece(struct mpi *t, struct mpi_peer *p, int k)
     size_t n = a->message.len - a->given;
 
     n = n < t->piece ? n : t->piece;
-    MPI_Isend((const char *)a->message.bytes + a->given, (int)n, MPI_BYTE, p->rank, TAG_BODY, t->comm,
-              mpi_request(t, p, REQUEST_BODIES + k));
+    mpi_check(t, p, "MPI_Isend",
+              MPI_Isend((const char *)a->message.bytes + a->given, (int)n, MPI_BYTE, p->rank, TAG_BODY,
+                        t->comm, mpi_request(t, p, REQUEST_BODIES + k)));
     a->given += n;
     p->incomplete = a->given < a->message.len ? k : -1;
 }
@@ -55,9 +56,10 @@ static void give_message(struct mpi *t, struct mpi_peer *p, int k)
     a->given = lead;
     /* mesh_close waits until BYE is received; other messages have a free slot, so that they do not fill the
      * peer's memory. */
-    (is_bye ? MPI_Issend : MPI_Isend)(a->head, FRAME_BYTES + (int)lead, MPI_BYTE, p->rank, TAG_HEAD, t->comm,
-                                      mpi_request(t, p, REQUEST_HEADS + k));
-    if (lead < v->len)
+    mpi_check(t, p, is_bye ? "MPI_Issend" : "MPI_Isend",
+              (is_bye ? MPI_Issend : MPI_Isend)(a->head, FRAME_BYTES + (int)lead, MPI_BYTE, p->rank, TAG_HEAD,
+                                                t->comm, mpi_request(t, p, REQUEST_HEADS + k)));
+    if (lead < v->len && !p->is_lost)
         give_piece(t, p, k);
 }
 
@@ -74,7 +76,7 @@ void mpi_send_waiting(struct mpi *t, struct mpi_peer *p)
             give_message(t, p, k);
 }
 
-/* After BYE the peer sends no message that needs a credit, and receives no grant. */
+/* No grant follows BYE: the peer drops what waits, and no receive for a grant may be open when MPI ends. */
 void mpi_send_grant(struct mpi *t, struct mpi_peer *p)
 {
     const struct frame f = {.kind = FRAME_ACK,
@@ -89,8 +91,9 @@ void mpi_send_grant(struct mpi *t, struct mpi_peer *p)
         return;
     frame_pack(p->grant, &f);
     p->n_told = p->n_received;
-    MPI_Isend(p->grant, FRAME_BYTES, MPI_BYTE, p->rank, TAG_CREDIT, t->comm,
-              mpi_request(t, p, REQUEST_GRANT));
+    mpi_check(t, p, "MPI_Isend",
+              MPI_Isend(p->grant, FRAME_BYTES, MPI_BYTE, p->rank, TAG_CREDIT, t->comm,
+                        mpi_request(t, p, REQUEST_GRANT)));
 }
 
 void mpi_send_add(struct mpi *t, struct mpi_peer *p, const struct mpi_message *message)
