@@ -12,19 +12,14 @@ bool barrier_is_used(const struct exchange *x)
     return x->cfg.n_servers > 0 && !x->cfg.is_sync;
 }
 
-static bool is_server(const struct exchange *x)
-{
-    return x->cfg.node < 0;
-}
-
 int barrier_open(struct exchange *x, struct err *e)
 {
     struct barrier *b = &x->barrier;
-    size_t n = (size_t)(is_server(x) ? x->cfg.n_workers : x->cfg.n_servers);
+    size_t n = (size_t)(exchange_is_server(x) ? x->cfg.n_workers : x->cfg.n_servers);
 
     if (!barrier_is_used(x))
         return 0;
-    if (is_server(x))
+    if (exchange_is_server(x))
         b->workers = calloc(n, sizeof *b->workers);
     else
         b->answered = calloc(n, sizeof *b->answered);
@@ -279,7 +274,7 @@ int barrier_on_message(struct exchange *x, const struct mesh_event *ev)
 {
     if (!barrier_is_used(x))
         return err_set(x->e, ERR_PROTOCOL, "node %d sent a barrier, and this job has none", ev->head.peer);
-    return (is_server(x) ? on_reached : on_answer)(x, &ev->head, ev->buf);
+    return (exchange_is_server(x) ? on_reached : on_answer)(x, &ev->head, ev->buf);
 }
 
 int barrier_on_any_message(struct exchange *x, const struct mesh_head *h)

@@ -625,7 +625,7 @@ void exchange_waits_for(const struct exchange *x, char *out, size_t size)
         finish_vote_waits_for(x, out, size);
         return;
     }
-    if (x->save_vote.waits) {
+    if (save_vote_awaits(x) != STALL_NO_NODE) {
         save_vote_waits_for(x, out, size);
         return;
     }

@@ -42,6 +42,13 @@ struct exchange {
     int n_channels_done;                                  /* channels that have closed the round */
 };
 
+enum { FIRST_SERVER = -2 }; /* the others: -3, ... (mesh.h) */
+
+static inline bool exchange_is_server(const struct exchange *x)
+{
+    return x->cfg.node < 0;
+}
+
 static inline int exchange_slot(const struct exchange *x, int node)
 {
     return mesh_slot(x->cfg.n_workers, node);

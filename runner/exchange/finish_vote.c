@@ -29,11 +29,6 @@ bool finish_vote_is_used(const struct exchange *x)
     return x->finish_vote.workers;
 }
 
-static bool is_worker(const struct exchange *x)
-{
-    return x->cfg.node >= 0;
-}
-
 static uint64_t steps_done(const struct exchange *x)
 {
     return x->channels[0].run.step;
@@ -41,11 +36,7 @@ static uint64_t steps_done(const struct exchange *x)
 
 static int send_last(struct exchange *x, uint64_t step)
 {
-    for (int k = 0; k < x->cfg.n_workers; k++)
-        if (k != x->cfg.node && stop_vote_is_present(x, k) &&
-            stop_vote_send(x, k, STOP_VOTE_LAST, step, NULL, 0) < 0)
-            return x->e->code;
-    return CODEC_GO;
+    return stop_vote_send_workers(x, STOP_VOTE_LAST, step, NULL, 0);
 }
 
 static void take_last(struct exchange *x, uint64_t step)
@@ -89,7 +80,7 @@ static int coordinate(struct exchange *x)
     v->has_asked = true;
     if (send_last(x, 0) < 0)
         return x->e->code;
-    if (!is_worker(x) || v->own.step > 0)
+    if (exchange_is_server(x) || v->own.step > 0)
         return CODEC_GO;
     promise_step(x);
     return finish_vote_say(x);
@@ -150,8 +141,8 @@ int finish_vote_on_last(struct exchange *x, const struct mesh_head *h, const str
     struct finish_vote *v = &x->finish_vote;
     bool is_asked = h->round == 0;
 
-    if (!v->workers || !is_worker(x) || b->len > 0 || !v->own.is_finished || h->round > x->cfg.n_steps ||
-        (!is_asked && (v->own.step == 0 || h->round < v->own.step)))
+    if (!v->workers || exchange_is_server(x) || b->len > 0 || !v->own.is_finished ||
+        h->round > x->cfg.n_steps || (!is_asked && (v->own.step == 0 || h->round < v->own.step)))
         return refuse_message(x, h->peer);
     if (v->last > 0)
         return CODEC_GO; /* another worker has forwarded it */
@@ -171,7 +162,7 @@ int finish_vote_update(struct exchange *x)
     if (!v->workers || v->n_left == x->n_left)
         return CODEC_GO;
     v->n_left = x->n_left;
-    if (is_worker(x) && v->own.is_finished && v->said_to != stop_vote_coordinator(x))
+    if (!exchange_is_server(x) && v->own.is_finished && v->said_to != stop_vote_coordinator(x))
         return finish_vote_say(x);
     return stop_vote_coordinator(x) == x->cfg.node ? coordinate(x) : CODEC_GO;
 }

@@ -7,8 +7,6 @@
 
 #include "runner/exchange/exchange_private.h"
 
-enum { FIRST_SERVER = -2 };
-
 int save_vote_open(struct exchange *x, struct err *e)
 {
     if (!x->cfg.saves)
@@ -30,11 +28,6 @@ bool save_vote_is_used(const struct exchange *x)
     return x->save_vote.workers;
 }
 
-static bool is_server(const struct exchange *x)
-{
-    return x->cfg.node < 0;
-}
-
 static bool coordinates(const struct exchange *x)
 {
     return stop_vote_coordinator(x) == x->cfg.node;
@@ -43,23 +36,6 @@ static bool coordinates(const struct exchange *x)
 static uint64_t steps_done(const struct exchange *x)
 {
     return x->channels[0].run.step;
-}
-
-static int send_to_workers(struct exchange *x, enum stop_vote_kind kind, uint64_t step)
-{
-    for (int k = 0; k < x->cfg.n_workers; k++)
-        if (k != x->cfg.node && stop_vote_is_present(x, k) && stop_vote_send(x, k, kind, step, NULL, 0) < 0)
-            return x->e->code;
-    return CODEC_GO;
-}
-
-/* Of a worker. The first server is the coordinator. */
-static int send_to_other_servers(struct exchange *x, enum stop_vote_kind kind, uint64_t step)
-{
-    for (int s = 1; s < x->cfg.n_servers; s++)
-        if (stop_vote_send(x, FIRST_SERVER - s, kind, step, NULL, 0) < 0)
-            return x->e->code;
-    return CODEC_GO;
 }
 
 /* The end of the round of that step. */
@@ -71,6 +47,7 @@ static uint64_t end_of_round(const struct exchange *x, uint64_t step)
 }
 
 static int coordinate(struct exchange *x);
+static int ask_for_point(struct exchange *x);
 
 /* A worker that has done all steps holds none up. */
 static int promise_step(struct exchange *x)
@@ -95,10 +72,13 @@ static int end_vote(struct exchange *x)
 
     v->stage = SAVE_VOTE_NONE;
     v->waits = false;
-    return v->is_asked ? promise_step(x) : CODEC_GO;
+    if (!v->is_asked)
+        return CODEC_GO;
+    v->is_asked = false;
+    return ask_for_point(x);
 }
 
-/* At the job's last step there is nothing left for which a checkpoint could be used. */
+/* A checkpoint of the last step could not be resumed from. */
 static int take_point(struct exchange *x, uint64_t step)
 {
     struct save_vote *v = &x->save_vote;
@@ -107,7 +87,19 @@ static int take_point(struct exchange *x, uint64_t step)
     v->point = step;
     v->is_given_up = false;
     v->stage = SAVE_VOTE_DUE;
-    return step >= x->cfg.n_steps ? end_vote(x) : CODEC_GO;
+    if (step < x->cfg.n_steps)
+        return CODEC_GO;
+    v->is_wanted = false;
+    return end_vote(x);
+}
+
+static void take_kept(struct exchange *x)
+{
+    struct save_vote *v = &x->save_vote;
+
+    v->kept = v->point;
+    v->rounds_at_kept = x->n_rounds;
+    v->is_wanted = false;
 }
 
 static void forget_workers(struct exchange *x)
@@ -139,27 +131,23 @@ static int coordinate(struct exchange *x)
         most = end_of_round(x, most);
         most = most > v->point ? most : v->point;
         forget_workers(x);
-        return send_to_workers(x, STOP_VOTE_POINT, most) < 0 ? x->e->code : take_point(x, most);
+        return stop_vote_send_workers(x, STOP_VOTE_POINT, most, NULL, 0) < 0 ? x->e->code
+                                                                             : take_point(x, most);
     }
     if (v->has_asked)
         return CODEC_GO;
     v->has_asked = true;
-    if (send_to_workers(x, STOP_VOTE_POINT, 0) < 0)
+    if (stop_vote_send_workers(x, STOP_VOTE_POINT, 0, NULL, 0) < 0)
         return x->e->code;
-    if (is_server(x) || v->workers[x->cfg.node].promised > 0)
+    if (exchange_is_server(x) || v->workers[x->cfg.node].promised > 0)
         return CODEC_GO;
     v->is_asked = true;
     return v->stage == SAVE_VOTE_NONE ? promise_step(x) : CODEC_GO;
 }
 
-int save_vote_ask(struct exchange *x, struct err *e)
+static int ask_for_point(struct exchange *x)
 {
-    struct save_vote *v = &x->save_vote;
-
-    x->e = e;
-    if (!v->workers || v->stage != SAVE_VOTE_NONE)
-        return CODEC_GO;
-    if (!is_server(x))
+    if (!exchange_is_server(x))
         return promise_step(x);
     if (coordinates(x))
         return coordinate(x);
@@ -169,9 +157,26 @@ int save_vote_ask(struct exchange *x, struct err *e)
     return CODEC_GO;
 }
 
+int save_vote_ask(struct exchange *x, struct err *e)
+{
+    struct save_vote *v = &x->save_vote;
+
+    x->e = e;
+    v->is_wanted = v->workers;
+    return v->workers && v->stage == SAVE_VOTE_NONE ? ask_for_point(x) : CODEC_GO;
+}
+
 uint64_t save_vote_kept(const struct exchange *x)
 {
     return x->save_vote.kept;
+}
+
+bool save_vote_is_at_kept(const struct exchange *x)
+{
+    const struct save_vote *v = &x->save_vote;
+
+    return v->kept > 0 &&
+           (exchange_is_server(x) ? v->rounds_at_kept == x->n_rounds : v->kept == steps_done(x));
 }
 
 bool save_vote_has_saved(const struct exchange *x)
@@ -207,8 +212,8 @@ static int check_saved(struct exchange *x)
 
     if (v->stage != SAVE_VOTE_SAVED || !have_all_saved(x))
         return CODEC_GO;
-    v->kept = v->point;
-    if (coordinates(x) && send_to_workers(x, STOP_VOTE_SAVED, v->point) < 0)
+    take_kept(x);
+    if (coordinates(x) && stop_vote_send_workers(x, STOP_VOTE_SAVED, v->point, NULL, 0) < 0)
         return x->e->code;
     return end_vote(x);
 }
@@ -218,7 +223,7 @@ static int say_saved(struct exchange *x, uint64_t step)
     if (!coordinates(x))
         return stop_vote_send(x, stop_vote_coordinator(x), STOP_VOTE_SAVED, step, NULL, 0) < 0
                    ? x->e->code
-                   : send_to_other_servers(x, STOP_VOTE_SAVED, step);
+                   : stop_vote_send_servers(x, STOP_VOTE_SAVED, step, NULL, 0);
     x->save_vote.workers[x->cfg.node].saved = step;
     return check_saved(x);
 }
@@ -231,7 +236,7 @@ int save_vote_saved(struct exchange *x, struct err *e)
     if (v->is_given_up)
         return end_vote(x);
     v->stage = SAVE_VOTE_SAVED;
-    if (is_server(x))
+    if (exchange_is_server(x))
         return check_saved(x);
     v->waits = true;
     if (say_saved(x, v->point) < 0)
@@ -257,7 +262,7 @@ static int on_point_of_job(struct exchange *x, uint64_t step)
     struct save_vote *v = &x->save_vote;
 
     if (step > 0) {
-        if (send_to_other_servers(x, STOP_VOTE_POINT, step) < 0)
+        if (stop_vote_send_servers(x, STOP_VOTE_POINT, step, NULL, 0) < 0)
             return x->e->code;
         if (v->stage == SAVE_VOTE_PROMISED ? step >= v->promised : steps_done(x) < step)
             return take_point(x, step);
@@ -280,24 +285,25 @@ int save_vote_on_point(struct exchange *x, const struct mesh_head *h, const stru
     struct save_vote *v = &x->save_vote;
     bool is_promise = h->peer >= 0 && coordinates(x);
 
+    /* The round of the last step may end after it. */
     if (!v->workers || b->len > 0 || h->round > end_of_round(x, x->cfg.n_steps) ||
-        (h->round == 0 && (is_server(x) || is_promise)) || (is_server(x) && h->peer < 0) ||
-        (!is_server(x) && !may_lead(x, h->peer)))
+        (h->round == 0 && (exchange_is_server(x) || is_promise)) || (exchange_is_server(x) && h->peer < 0) ||
+        (!exchange_is_server(x) && !may_lead(x, h->peer)))
         return refuse_message(x, h->peer);
     if (is_promise) {
         v->workers[h->peer].promised = h->round;
         return coordinate(x);
     }
-    return is_server(x) ? on_forwarded_point(x, h->round) : on_point_of_job(x, h->round);
+    return exchange_is_server(x) ? on_forwarded_point(x, h->round) : on_point_of_job(x, h->round);
 }
 
 int save_vote_on_saved(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b)
 {
     struct save_vote *v = &x->save_vote;
-    bool is_report = h->peer >= 0 && (is_server(x) || coordinates(x));
+    bool is_report = h->peer >= 0 && (exchange_is_server(x) || coordinates(x));
 
     if (!v->workers || b->len > 0 || h->round == 0 || h->round > x->cfg.n_steps ||
-        (!is_report && (is_server(x) || !may_lead(x, h->peer))))
+        (!is_report && (exchange_is_server(x) || !may_lead(x, h->peer))))
         return refuse_message(x, h->peer);
     if (is_report) {
         v->workers[h->peer].saved = h->round;
@@ -307,7 +313,7 @@ int save_vote_on_saved(struct exchange *x, const struct mesh_head *h, const stru
     }
     if (v->stage != SAVE_VOTE_SAVED || v->point != h->round)
         return CODEC_GO;
-    v->kept = v->point;
+    take_kept(x);
     return end_vote(x);
 }
 
@@ -319,7 +325,7 @@ int save_vote_update(struct exchange *x)
         return CODEC_GO;
     v->n_left = x->n_left;
     forget_workers(x);
-    v->is_asked = false;
+    v->is_asked = v->is_wanted;
     v->is_given_up = v->stage == SAVE_VOTE_DUE;
     return v->is_given_up ? CODEC_GO : end_vote(x);
 }
@@ -327,14 +333,16 @@ int save_vote_update(struct exchange *x)
 int save_vote_awaits(const struct exchange *x)
 {
     const struct save_vote *v = &x->save_vote;
+    bool is_server = exchange_is_server(x);
 
-    if (!v->waits)
+    if (!v->workers || (!v->waits && !is_server))
         return STALL_NO_NODE;
-    if (!coordinates(x))
+    if (!coordinates(x) && !is_server)
         return stop_vote_coordinator(x);
     for (int k = 0; k < x->cfg.n_workers; k++)
         if (stop_vote_is_present(x, k) && k != x->cfg.node &&
-            (v->stage == SAVE_VOTE_SAVED ? v->workers[k].saved < v->point : v->workers[k].promised == 0))
+            (v->stage == SAVE_VOTE_SAVED ? v->workers[k].saved < v->point
+                                         : v->has_asked && v->workers[k].promised == 0))
             return k;
     return STALL_NO_NODE;
 }

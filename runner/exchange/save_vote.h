@@ -19,8 +19,9 @@
  * that it has saved, to all servers but the first, before any message of a later step. Such a server takes t
  * from the first worker that forwards it; t is never less than that of an earlier vote.
  *
- * If a worker leaves or is lost, a vote without a result is given up, and nobody waits for it any longer:
- * there is then no checkpoint of all nodes. The same if the job ends with t, or before. */
+ * If a worker leaves or is lost, a vote without a result is given up, and nobody waits for it any longer; the
+ * node that was asked then begins another one, of the workers that remain. If the job ends with t, or before,
+ * there is no such checkpoint. */
 #ifndef PSGD_SAVE_VOTE_H
 #define PSGD_SAVE_VOTE_H
 
@@ -48,10 +49,12 @@ struct save_vote {
     struct save_vote_worker *workers; /* (n_workers); NULL: the job writes no checkpoints */
     enum save_vote_stage stage;
     uint64_t promised, point;
-    uint64_t kept;    /* the step of the last vote after which all nodes have saved; 0: none */
-    bool has_asked;   /* coordinator: has asked all workers */
-    bool is_given_up; /* a worker has left since the point is known, and others may not know it */
-    bool is_asked;    /* worker: asked again before the present vote was over */
+    uint64_t kept;           /* the step of the last vote after which all nodes have saved; 0: none */
+    uint64_t rounds_at_kept; /* rounds that were closed then */
+    bool has_asked;          /* coordinator: has asked all workers */
+    bool is_given_up;        /* a worker has left since the point is known, and others may not know it */
+    bool is_asked;           /* asked again before the present vote was over */
+    bool is_wanted;          /* this node was asked, and not all have saved since */
     bool waits;
     int n_left; /* workers that had left at the last save_vote_update */
 };
@@ -65,6 +68,8 @@ bool save_vote_is_used(const struct exchange *x);
 int save_vote_ask(struct exchange *x, struct err *e);
 /* The step of the last checkpoint of such a request that all nodes have written; 0: none. */
 uint64_t save_vote_kept(const struct exchange *x);
+/* Has this node done no step since that one, a server closed no round? False if there is none. */
+bool save_vote_is_at_kept(const struct exchange *x);
 /* Whether this node has saved, and the vote is not over. */
 bool save_vote_has_saved(const struct exchange *x);
 

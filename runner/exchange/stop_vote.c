@@ -8,8 +8,6 @@
 
 #include "runner/exchange/exchange_private.h"
 
-enum { FIRST_SERVER = -2 };
-
 _Static_assert(sizeof(struct stop_vote_result) == 32, "as in frames");
 
 int stop_vote_open(struct exchange *x, struct err *e)
@@ -42,11 +40,6 @@ bool stop_vote_is_used(const struct exchange *x)
 const struct stop *stop_vote_decision(const struct exchange *x)
 {
     return &x->stop_vote.stop;
-}
-
-static bool is_server(const struct exchange *x)
-{
-    return x->cfg.node < 0;
 }
 
 bool stop_vote_is_present(const struct exchange *x, int worker)
@@ -92,12 +85,21 @@ int stop_vote_send(struct exchange *x, int to, enum stop_vote_kind kind, uint64_
     return rc < 0 ? rc : CODEC_GO;
 }
 
-static int send_to_workers(struct exchange *x, enum stop_vote_kind kind, enum stop_reason reason,
-                           const struct stop_vote_result *r)
+int stop_vote_send_workers(struct exchange *x, enum stop_vote_kind kind, uint64_t round, const void *payload,
+                           size_t len)
 {
     for (int k = 0; k < x->cfg.n_workers; k++)
         if (k != x->cfg.node && stop_vote_is_present(x, k) &&
-            stop_vote_send(x, k, kind, reason, r, r ? sizeof *r : 0) < 0)
+            stop_vote_send(x, k, kind, round, payload, len) < 0)
+            return x->e->code;
+    return CODEC_GO;
+}
+
+int stop_vote_send_servers(struct exchange *x, enum stop_vote_kind kind, uint64_t round, const void *payload,
+                           size_t len)
+{
+    for (int s = 1; s < x->cfg.n_servers; s++)
+        if (stop_vote_send(x, FIRST_SERVER - s, kind, round, payload, len) < 0)
             return x->e->code;
     return CODEC_GO;
 }
@@ -105,12 +107,11 @@ static int send_to_workers(struct exchange *x, enum stop_vote_kind kind, enum st
 /* A worker forwards a mean or decision, as stop_vote.h describes. */
 static int forward_result(struct exchange *x, const struct stop_vote_result *r, enum stop_reason reason)
 {
-    for (int s = 1; s < x->cfg.n_servers; s++)
-        if (stop_vote_send(x, FIRST_SERVER - s, STOP_VOTE_RESULT, reason, r, sizeof *r) < 0)
-            return x->e->code;
+    if (stop_vote_send_servers(x, STOP_VOTE_RESULT, reason, r, sizeof *r) < 0)
+        return x->e->code;
     if (x->cfg.n_servers > 0 || reason == STOP_NONE || !x->cfg.goes_on)
         return CODEC_GO;
-    return send_to_workers(x, STOP_VOTE_RESULT, reason, r);
+    return stop_vote_send_workers(x, STOP_VOTE_RESULT, reason, r, sizeof *r);
 }
 
 static int call_codec(struct channel *ch)
@@ -142,7 +143,7 @@ static int take_result(struct exchange *x, const struct stop_vote_result *r, enu
         if (call_codec(&x->channels[i]) < 0)
             return x->e->code;
     }
-    if (!is_server(x) && v->stop.reason == STOP_NONE && x->channels[0].run.wants_stop)
+    if (!exchange_is_server(x) && v->stop.reason == STOP_NONE && x->channels[0].run.wants_stop)
         v->stop = (struct stop){STOP_CODEC, r->step, r->loss, r->accuracy};
     v->waits &= v->own.n > r->n;
     return CODEC_GO;
@@ -158,7 +159,7 @@ static int announce(struct exchange *x, const struct stop_vote_result *r)
         return x->e->code;
     for (int k = 0; k < x->cfg.n_workers; k++)
         x->stop_vote.reports[k].known = *r;
-    return send_to_workers(x, STOP_VOTE_RESULT, reason, r);
+    return stop_vote_send_workers(x, STOP_VOTE_RESULT, reason, r, sizeof *r);
 }
 
 /* A new coordinator answers workers that wait for a mean which it has received from the previous
@@ -277,7 +278,8 @@ static int on_report(struct exchange *x, const struct mesh_head *h, const struct
 {
     struct stop_vote_report r, *last = h->peer >= 0 ? &x->stop_vote.reports[h->peer] : NULL;
 
-    if (!last || b->len != sizeof r || h->round != STOP_NONE || (is_server(x) && x->cfg.node != FIRST_SERVER))
+    if (!last || b->len != sizeof r || h->round != STOP_NONE ||
+        (exchange_is_server(x) && x->cfg.node != FIRST_SERVER))
         return refuse_result(x, h->peer);
     memcpy(&r, b->bytes, sizeof r);
     if (!can_be(x, &r.own) || !can_be(x, &r.known) || r.own.n < last->own.n || r.known.n > r.own.n)
@@ -294,7 +296,7 @@ static int on_result(struct exchange *x, const struct mesh_head *h, const struct
 {
     struct stop_vote *v = &x->stop_vote;
     bool may_send = x->cfg.n_servers == 0 ||
-                    (is_server(x) ? x->cfg.node != FIRST_SERVER : h->peer == FIRST_SERVER);
+                    (exchange_is_server(x) ? x->cfg.node != FIRST_SERVER : h->peer == FIRST_SERVER);
     enum stop_reason ignored;
     struct stop_vote_result r;
 
@@ -302,21 +304,21 @@ static int on_result(struct exchange *x, const struct mesh_head *h, const struct
         return refuse_result(x, h->peer);
     memcpy(&r, b->bytes, sizeof r);
     if (r.n == 0 || !can_be(x, &r) ||
-        (!is_server(x) && r.n > v->own.n && (x->cfg.is_sync || h->round == STOP_NONE)))
+        (!exchange_is_server(x) && r.n > v->own.n && (x->cfg.is_sync || h->round == STOP_NONE)))
         return refuse_result(x, h->peer);
     if (r.n <= v->known.n)
         return CODEC_GO; /* another worker has forwarded it */
     if (stop_rule_add(&ignored, &v->rule, r.loss, r.accuracy, x->e) < 0 ||
         take_result(x, &r, (enum stop_reason)h->round) < 0)
         return x->e->code;
-    return is_server(x) ? CODEC_GO : forward_result(x, &r, (enum stop_reason)h->round);
+    return exchange_is_server(x) ? CODEC_GO : forward_result(x, &r, (enum stop_reason)h->round);
 }
 
 static int on_stop(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b)
 {
     struct stop_vote *v = &x->stop_vote;
 
-    if (h->peer >= 0 || is_server(x) || b->len > 0)
+    if (h->peer >= 0 || exchange_is_server(x) || b->len > 0)
         return refuse_result(x, h->peer);
     if (v->stop.reason == STOP_NONE)
         v->stop = (struct stop){STOP_CODEC, x->channels[0].run.step, NAN, NAN};
@@ -345,11 +347,11 @@ int stop_vote_send_stop(struct exchange *x)
 {
     struct stop_vote *v = &x->stop_vote;
 
-    if (!is_server(x) || v->has_sent_stop || !x->channels[0].run.wants_stop)
+    if (!exchange_is_server(x) || v->has_sent_stop || !x->channels[0].run.wants_stop)
         return CODEC_GO;
     v->has_sent_stop = true;
     v->stop = (struct stop){.reason = STOP_CODEC, .loss = NAN, .accuracy = NAN};
-    return send_to_workers(x, STOP_VOTE_STOP, STOP_NONE, NULL);
+    return stop_vote_send_workers(x, STOP_VOTE_STOP, STOP_NONE, NULL, 0);
 }
 
 int stop_vote_update(struct exchange *x)
@@ -361,7 +363,7 @@ int stop_vote_update(struct exchange *x)
     if (!v->is_on || v->n_left == x->n_left)
         return CODEC_GO;
     v->n_left = x->n_left;
-    if (!is_server(x) && v->reported_to != stop_vote_coordinator(x) && v->own.n > 0)
+    if (!exchange_is_server(x) && v->reported_to != stop_vote_coordinator(x) && v->own.n > 0)
         return send_report(x);
     return stop_vote_coordinator(x) == x->cfg.node ? announce_result(x) : CODEC_GO;
 }

@@ -104,11 +104,17 @@ bool stop_vote_close_changes(const struct exchange *x);
 bool stop_vote_closes_within_round(const struct exchange *x);
 
 /* For the exchange, finish_vote.c and save_vote.c. The node that collects the workers' messages, and whether
- * a worker has not left; sends a frame of that kind, whose round is `round`. CODEC_GO or a code. */
+ * a worker has not left; sends a frame of that kind, whose round is `round`, to one node, to all other
+ * workers that have not left, or, on a worker, to all servers but the first, the coordinator. CODEC_GO or a
+ * code. */
 int stop_vote_coordinator(const struct exchange *x);
 bool stop_vote_is_present(const struct exchange *x, int worker);
 int stop_vote_send(struct exchange *x, int to, enum stop_vote_kind kind, uint64_t round, const void *payload,
                    size_t len);
+int stop_vote_send_workers(struct exchange *x, enum stop_vote_kind kind, uint64_t round, const void *payload,
+                           size_t len);
+int stop_vote_send_servers(struct exchange *x, enum stop_vote_kind kind, uint64_t round, const void *payload,
+                           size_t len);
 /* For the exchange. Handles a FRAME_STOP_VOTE; the caller keeps its buffer. CODEC_GO or a code. */
 int stop_vote_on_message(struct exchange *x, const struct mesh_event *ev);
 /* After any event: a worker may have left, or a server's codec may have asked to end the job. */

@@ -7,8 +7,6 @@
 #include "nn/optimizer.h"
 #include "runner/exchange/exchange_private.h"
 
-enum { FIRST_SERVER = -2 };
-
 /* Does the update depend on the norm of the gradient? It must be skipped on all servers or on none. */
 static bool norm_decides(const struct exchange_config *cfg)
 {

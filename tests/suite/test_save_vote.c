@@ -193,21 +193,75 @@ TEST(nothing_is_saved_at_the_end_of_the_job)
     cluster_close(&b.c);
 }
 
+static void lose(struct bench *b, int lost)
+{
+    const struct mesh_event ev = {.kind = MESH_LOST, .head.peer = lost, .why = "a test"};
+
+    for (int i = 0; i < b->n_nodes; i++)
+        if (i != lost) {
+            struct mesh_event of_node = ev;
+
+            assert_true(exchange_on_event(node(b, i), &of_node, &b->e) >= 0);
+        }
+}
+
+/* Whichever node was asked. */
+TEST(a_vote_that_a_loss_has_ended_is_held_again_by_the_workers_that_remain)
+{
+    for (size_t k = 0; k < N_OF(jobs); k++)
+        for (int asked = 0; asked < WORKERS + jobs[k].cfg.n_servers; asked++) {
+            const int lost = asked == 2 ? 1 : 2;
+            struct bench b;
+
+            open_bench(&b, jobs[k].cfg);
+            ask(&b, asked);
+            lose(&b, lost);
+            settle(&b);
+            for (int i = 0; i < b.n_nodes; i++)
+                assert_true(i == lost || save_vote_point(node(&b, i)) == (jobs[k].cfg.local_steps ? 5 : 1));
+            cluster_close(&b.c);
+        }
+}
+
+TEST(a_server_names_the_worker_for_which_it_waits)
+{
+    char what[128];
+    struct bench b;
+
+    open_bench(&b, jobs[3].cfg);
+    ask(&b, WORKERS);
+    receive(&b, 0);
+    receive(&b, 1);
+    receive(&b, WORKERS);
+    assert_int_equal(stall_awaits(node(&b, WORKERS)), 2);
+    exchange_waits_for(node(&b, WORKERS), what, sizeof what);
+    assert_string_equal(what, "node 2's message about the step of a checkpoint");
+    settle(&b);
+    for (int i = b.n_nodes - 1; i >= 0; i--)
+        if (i != 1)
+            assert_true(save_vote_saved(node(&b, i), &b.e) >= 0);
+    settle(&b);
+    for (int i = WORKERS; i < b.n_nodes; i++) {
+        assert_int_equal(stall_awaits(node(&b, i)), 1);
+        exchange_waits_for(node(&b, i), what, sizeof what);
+        assert_string_equal(what, "node 1's message that the checkpoint after step 1 is written");
+    }
+    assert_int_equal(stall_awaits(node(&b, 0)), -2);
+    cluster_close(&b.c);
+}
+
 /* At each point of a vote. */
 TEST(a_lost_worker_holds_up_nobody)
 {
     for (int n_rounds = 0; n_rounds <= 6; n_rounds++)
         for (int lost = 0; lost < WORKERS; lost++) {
-            struct mesh_event ev = {.kind = MESH_LOST, .head.peer = lost, .why = "a test"};
             struct bench b;
 
             open_bench(&b, jobs[0].cfg);
             ask(&b, 1);
             for (int i = 0; i < n_rounds; i++)
                 receive(&b, i % WORKERS);
-            for (int w = 0; w < WORKERS; w++)
-                if (w != lost)
-                    assert_true(exchange_on_event(node(&b, w), &ev, &b.e) >= 0);
+            lose(&b, lost);
             settle(&b);
             for (int w = 0; w < WORKERS; w++) {
                 if (w == lost)
@@ -260,6 +314,8 @@ int main(void)
         cmocka_unit_test(several_checkpoints_may_be_asked_for_one_after_the_other),
         cmocka_unit_test(a_server_that_has_saved_ignores_the_point_that_a_late_worker_forwards),
         cmocka_unit_test(nothing_is_saved_at_the_end_of_the_job),
+        cmocka_unit_test(a_vote_that_a_loss_has_ended_is_held_again_by_the_workers_that_remain),
+        cmocka_unit_test(a_server_names_the_worker_for_which_it_waits),
         cmocka_unit_test(a_lost_worker_holds_up_nobody),
         cmocka_unit_test(messages_about_a_checkpoint_that_no_node_sends_are_refused),
     };
