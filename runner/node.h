@@ -104,9 +104,8 @@ struct node {
     struct shm_source shm_source;
     bool is_held_up;       /* a wait has lasted long enough to be reported (stall_period): node_waits_for() */
     double started;        /* clock_now when training began */
-    double end_by;         /* clock_now by which it ends, after SIGTERM; 0: it has not come yet */
-    uint64_t kept_before;  /* save_vote_kept() at that signal */
     bool has_asked_to_end; /* for a checkpoint, after SIGTERM */
+    uint64_t kept_before;  /* save_vote_kept() then */
     double snapshot_at;    /* clock_now before which node_snapshot writes no model */
     int epoch;             /* the present one, from 1; 0: none yet */
     double best;           /* of the evaluations so far: accuracy, or with targets minus the loss */
@@ -215,8 +214,8 @@ enum { NODE_SAVE_S = 20 }; /* Slurm kills 30 s after SIGTERM, unless its KillWai
 int node_heed_signals(struct node *n, struct err *e);
 /* Does it write a checkpoint before it ends? Known once it is connected. */
 bool node_saves_at_end(const struct node *n);
-/* After SIGTERM: is the time for that over? */
-bool node_is_late(struct node *n);
+/* Have NODE_SAVE_S passed since SIGTERM? */
+bool node_is_late(void);
 /* Of an error that has ended the worker: a peer that is lost when the node has written the checkpoint with
  * which it is to end has ended for the same reason. Returns e->code. */
 int node_explain_stop(const struct node *n, struct err *e);

@@ -1,5 +1,6 @@
 /* node_stop -- what a running node does by SIGTERM, which ends it, and by SIGUSR1, which asks for a
  * checkpoint. */
+#include <inttypes.h>
 #include <signal.h>
 
 #include "runner/exchange/save_vote.h"
@@ -9,11 +10,14 @@
 static const double FLUSH_S = 1; /* time in which the last messages are sent, before the node ends */
 
 atomic_bool node_interrupted;
+static _Atomic double interrupted_at; /* clock_now, once node_interrupted is up */
 static atomic_bool is_asked_to_save;
 
 static void on_sigterm(int sig)
 {
     (void)sig;
+    if (!flag_is_up(&node_interrupted))
+        atomic_store(&interrupted_at, clock_now());
     flag_raise(&node_interrupted);
 }
 
@@ -37,11 +41,14 @@ bool node_saves_at_end(const struct node *n)
     return n->job.ends_with_agent && !n->executing && n->mesh && save_vote_is_used(n->exchange);
 }
 
-bool node_is_late(struct node *n)
+bool node_is_late(void)
 {
-    if (n->end_by == 0 && flag_is_up(&node_interrupted))
-        n->end_by = clock_now() + NODE_SAVE_S;
-    return n->end_by > 0 && clock_now() > n->end_by;
+    return flag_is_up(&node_interrupted) && clock_now() > atomic_load(&interrupted_at) + NODE_SAVE_S;
+}
+
+static int cancel_with(uint64_t step, struct err *e)
+{
+    return err_set(e, ERR_CANCELLED, "asked to stop; all nodes have a checkpoint after step %" PRIu64, step);
 }
 
 /* The others wait for what is in the queue. */
@@ -55,30 +62,30 @@ static void flush_messages(struct node *n)
         mesh_buf_put(ev.buf);
 }
 
-/* Without a step since the last such checkpoint it needs no other: the node that has asked for that one ends
- * sooner than this one gets its signal. */
+/* If no step was done since the last checkpoint on request, that one counts: the node that asked for it may
+ * have ended before SIGTERM reached this one. */
+static bool is_kept_at_end(const struct node *n)
+{
+    return save_vote_is_at_kept(n->exchange) ||
+           (n->has_asked_to_end && save_vote_kept(n->exchange) > n->kept_before);
+}
+
 static int ask_to_end(struct node *n, struct err *e)
 {
-    uint64_t kept = save_vote_kept(n->exchange);
-
     n->has_asked_to_end = true;
-    n->kept_before = kept > 0 && kept == n->step.n_done ? kept - 1 : kept;
+    n->kept_before = save_vote_kept(n->exchange);
     return save_vote_ask(n->exchange, e);
 }
 
 static int end_when_saved(struct node *n, struct err *e)
 {
-    uint64_t kept;
-
     if (!n->has_asked_to_end && ask_to_end(n, e) < 0)
         return e->code;
-    kept = save_vote_kept(n->exchange);
-    if (kept > n->kept_before) {
+    if (is_kept_at_end(n)) {
         flush_messages(n);
-        return err_set(e, ERR_CANCELLED, "asked to stop; all nodes have a checkpoint after step %llu",
-                       (unsigned long long)kept);
+        return cancel_with(save_vote_kept(n->exchange), e);
     }
-    if (node_is_late(n))
+    if (node_is_late())
         return err_set(e, ERR_CANCELLED,
                        "asked to stop; not all nodes wrote a checkpoint after the same step within %d s, so "
                        "the last one before it counts",
@@ -100,17 +107,11 @@ int node_heed_signals(struct node *n, struct err *e)
 
 int node_explain_stop(const struct node *n, struct err *e)
 {
-    uint64_t kept;
-
     if (e->code != ERR_LOST || !flag_is_up(&node_interrupted) || !node_saves_at_end(n))
         return e->code;
     /* Another node got its signal first, and has ended with that vote. */
-    kept = save_vote_kept(n->exchange);
     if (n->has_asked_to_end && save_vote_has_saved(n->exchange))
-        err_set(e, ERR_CANCELLED, "asked to stop; this node has a checkpoint after step %llu",
-                (unsigned long long)n->worker.saved_step);
-    else if (kept > 0)
-        err_set(e, ERR_CANCELLED, "asked to stop; all nodes have a checkpoint after step %llu",
-                (unsigned long long)kept);
-    return e->code;
+        return err_set(e, ERR_CANCELLED, "asked to stop; this node has a checkpoint after step %" PRIu64,
+                       n->worker.saved_step);
+    return is_kept_at_end(n) ? cancel_with(save_vote_kept(n->exchange), e) : e->code;
 }

@@ -128,7 +128,7 @@ static int show_waiting(void *owner, struct err *e)
 
     if (n->started == 0)
         return 0;
-    if (node_is_late(n))
+    if (node_is_late())
         flag_raise(&p->is_late);
     tell_long_turn(p, clock_now());
     if (stall_send_computing(n->exchange, e) < 0 ||
