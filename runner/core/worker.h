@@ -47,8 +47,8 @@
  *                    at an epoch's end, unless it is saved           WORKER_SAVES      at_epoch
  *   at_end           rows of traffic after the last step             WORKER_RECORDS    WORKER_IS_DONE
  *
- * After each WORKER_SAVES comes at_saved: if that checkpoint was asked for (exchange/save_vote.h), a worker
- * waits until all have written theirs.
+ * at_saved comes after each WORKER_SAVES, before the state of the table, where a checkpoint that was asked
+ * for (exchange/save_vote.h) waits until all workers have written theirs.
  *
  * An evaluation is recorded before the epoch's checkpoint is saved, so that a job that resumes from it has
  * all earlier rows. A job that exchanges once more after its last step saves the state before that exchange,

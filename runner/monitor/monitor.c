@@ -94,9 +94,9 @@ static void read_orders(struct monitor_state *m)
     /* From the start order on, a runner continues without its agent, unless it is of a job folder; before,
      * the end of file ends the job process. */
     if (m->n_orders < 2)
-        m->orphaned_at = clock_now();
+        m->end_at = clock_now() + ORPHAN_GRACE_S;
     else if (m->job_order.ends_with_agent)
-        m->orphaned_at = clock_now() - ORPHAN_GRACE_S;
+        m->end_at = clock_now();
     orders_close(&m->orders);
     close_relay(m);
 }
@@ -206,7 +206,7 @@ static bool check_time(struct monitor_state *m, double now)
     check_limit(m, now);
     if (monitor_trainer_check(m, now) && m->kill_at == 0)
         end_reported(m, now);
-    if (m->orphaned_at > 0 && now > m->orphaned_at + ORPHAN_GRACE_S)
+    if (m->end_at > 0 && now >= m->end_at)
         return true;
     if (m->kill_at > 0)
         return now > m->kill_at;
@@ -225,8 +225,7 @@ static double time_period(const struct monitor_state *m, double now)
 
     if (m->limit_at > 0 && m->kill_at == 0)
         next = until(m->limit_at + LIMIT_MARGIN_S, now, next);
-    if (m->orphaned_at > 0)
-        next = until(m->orphaned_at + ORPHAN_GRACE_S, now, next);
+    next = until(m->end_at, now, next);
     next = until(monitor_trainer_due(m), now, next);
     return until(m->kill_at, now, next);
 }

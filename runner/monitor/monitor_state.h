@@ -98,9 +98,9 @@ struct monitor_state {
     pthread_cond_t trainer_ended;    /* of CLOCK_MONOTONIC */
 
     /* Of clock_now; 0: none. */
-    double orphaned_at; /* when the agent ended, before the start; ORPHAN_GRACE_S earlier: end at once */
-    double limit_at;    /* the end of the job's time limit */
-    double kill_at;     /* when SIGKILL follows SIGTERM */
+    double end_at;   /* when the node ends, as its agent has ended */
+    double limit_at; /* the end of the job's time limit */
+    double kill_at;  /* when SIGKILL follows SIGTERM */
 };
 
 /* monitor.c: writes the node's end to its log and to events.jsonl. */

@@ -457,8 +457,10 @@ static void take_end_of_adopted(struct monitor_state *m, double now)
 
     close(t->child.fd);
     clean_up(t);
-    snprintf(t->why, sizeof t->why, "%s, process %ld, has ended, and the job has not", t->name,
-             (long)t->child.pid);
+    snprintf(t->why, sizeof t->why,
+             "%s, process %ld, has ended, and the job has not: does it ask psgd for steps until there are no "
+             "more?",
+             t->name, (long)t->child.pid);
     if (!t->is_released)
         t->report_at = now + UNASKED_S;
     pthread_cond_broadcast(&m->trainer_ended);
@@ -634,8 +636,10 @@ bool monitor_trainer_end(struct monitor_state *m, double grace_s)
 
     if (!t || t->has_ended)
         return true;
-    if (t->is_adopted)
-        return t->is_released = true;
+    if (t->is_adopted) {
+        t->is_released = true;
+        return true;
+    }
     set_end(t, grace_s);
     await_end(m, END_S);
     return t->has_ended;
