@@ -330,17 +330,31 @@ static int check_memory(const struct node *n, struct err *e)
     return err_hint(e, "A smaller model, fewer workers on a machine, or --path allreduce need less memory.");
 }
 
-/* A transport without a descriptor to sleep on asks it again and again. */
-static void warn_crowded(const struct node *n)
+/* The nodes, workers and servers, on the host of this one. */
+static int n_nodes_here(const struct node *n, const struct orders_start *start)
+{
+    const char *own = NULL;
+    int count = 0;
+
+    for (size_t i = 0; i < start->n_peers; i++)
+        own = start->peers[i].node == n->job.node ? start->peers[i].host : own;
+    for (size_t i = 0; own && i < start->n_peers; i++)
+        count += strcasecmp(start->peers[i].host, own) == 0;
+    return count;
+}
+
+/* A transport without a descriptor to sleep on asks it again and again. The machine's processors count, as a
+ * launcher may bind each process to one. */
+static void warn_crowded(const struct node *n, const struct orders_start *start)
 {
     const struct transport_traits *t = &transport_traits[n->set.transport];
-    int n_here = n_workers_here(n), n_processors = sandbox_processors();
+    int n_here = n_nodes_here(n, start), n_processors = sandbox_processors();
     char text[192];
 
     if (t->sleeps || n_here <= n_processors || (n->job.node >= 0 && n->machines[n->job.node] != n->job.node))
         return;
     snprintf(text, sizeof text,
-             "%d workers share the %d processors of the machine of node %d: over %s a node that waits takes "
+             "%d nodes share the %d processors of the machine of node %d: over %s a node that waits takes "
              "processor time from the others",
              n_here, n_processors, n->job.node, t->name);
     report_warn(n->report, text);
@@ -381,7 +395,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
         free(wanted);
         return e->code;
     }
-    warn_crowded(n);
+    warn_crowded(n, start);
     for (size_t i = 0; i < start->n_peers; i++)
         if (exchange_needs_link(n->exchange, start->peers[i].node)) {
             n->peers[n->n_peers++] = start->peers[i].node;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runner/base/affinity.h"
 #include "runner/base/vector.h"
 #include "runner/shm/shm_group_private.h"
 #include "shared/base/clock.h"
@@ -14,8 +15,6 @@
 /* Waking another processor takes up to 55 us on a virtual machine: a node spins about that long before it
  * sleeps. */
 static const double spin_s = 50e-6;
-/* With more nodes a processor than this, one of them nearly always has something to compute: none spins. */
-enum { SPINNERS_MAX = 4 };
 
 enum {
     PART_FLOATS = 65536, /* of a part: stays in a processor's own cache from summing to copying */
@@ -69,8 +68,6 @@ static struct shm_group_view view_of(struct sealed s, size_t n_floats)
 int shm_group_open(struct shm_group **out, struct rendezvous *m, size_t n_floats, struct err *e)
 {
     struct shm_group *g = calloc(1, sizeof *g);
-    cpu_set_t cpus;
-    int n_cpus;
 
     *out = NULL;
     if (!g) {
@@ -81,9 +78,8 @@ int shm_group_open(struct shm_group **out, struct rendezvous *m, size_t n_floats
     g->n = rendezvous_n(m);
     g->me = rendezvous_me(m);
     g->n_floats = n_floats;
-    n_cpus = sched_getaffinity(0, sizeof cpus, &cpus) < 0 ? 1 : CPU_COUNT(&cpus);
-    g->must_yield = n_cpus < g->n;
-    g->must_sleep = SPINNERS_MAX * n_cpus < g->n;
+    g->must_yield = affinity_processors() < g->n;
+    g->must_sleep = affinity_is_crowded(g->n);
     for (int i = 0; i < g->n; i++) {
         struct sealed s = rendezvous_memory(m, i);
 

@@ -82,7 +82,7 @@ equal_over() {
                 "$SUBMIT" collect -q over
             done
         done
-        if [ "$(nproc)" -lt 4 ]; then grep -q '4 workers share the' over/node-0/run/node.log; fi
+        if [ "$(nproc)" -lt 4 ]; then grep -q '5 nodes share the' over/node-0/run/node.log; fi
     done
     [ $has = 1 ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
 }

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "runner/base/affinity.h"
 #include "runner/mesh/tcp/tcp.h"
 #include "shared/base/clock.h"
 
@@ -23,10 +24,8 @@ static const double BYE_REPORT_S = 3; /* unacknowledged BYEs are logged after th
 /* mesh_poll spins for this time before it sleeps. Waking a sleeping process takes about 50 us on a virtual
  * machine, longer than a small message, and a peer is silent for about 150 us while it receives, checks and
  * adds a chunk of 256 KiB. sched_yield in the loop makes spinning pay also with a few nodes a processor: a
- * sleeping node lets its processor go idle, too. With more nodes than SPINNERS_MAX a processor one of them
- * nearly always has something to compute. */
+ * sleeping node lets its processor go idle, too. */
 static const double SPIN_S = 250e-6;
-enum { SPINNERS_MAX = 4 };
 
 /* Bytes that arrived by the deadline are still processed after it, for at most this time, so that a peer that
  * sends without pause cannot hold up a poll. */
@@ -350,14 +349,11 @@ static struct tcp *tcp_new(const struct mesh_spec *spec)
 /* Seconds for which mesh_poll spins, once it is known which peers are on this machine. */
 static double spin_seconds(const struct tcp *t)
 {
-    size_t n_here = 1;
-    cpu_set_t cpus;
+    int n_here = 1;
 
     for (size_t i = 0; i < t->n_peers; i++)
         n_here += t->peers[i].is_local;
-    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0 && n_here > SPINNERS_MAX * (size_t)CPU_COUNT(&cpus))
-        return 0;
-    return SPIN_S;
+    return affinity_is_crowded(n_here) ? 0 : SPIN_S;
 }
 
 static int tcp_open(struct mesh **out, const struct mesh_spec *spec, struct err *e)
