@@ -55,6 +55,9 @@ class Launch(unittest.TestCase):
         self.assertEqual(set(trainer_launch.RANKS), set(sizes))
         # The batch script has SLURM_NTASKS, too.
         self.assertEqual(trainer_launch.RANKS, {**sizes, trainer_launch.BATCH_RANK: "SLURM_STEP_NUM_TASKS"})
+        variable = re.compile(r'^    \{"(\w+)", (?:"(\w+)"|NULL), (?:true|false)\}', re.M)
+        in_c = variable.findall((ROOT / "shared/trainer/trainer_launch.h").read_text())
+        self.assertEqual({rank: size or None for rank, size in in_c}, trainer_launch.RANKS)
 
     def test_a_process_is_one_of_several_if_its_launcher_says_so_or_says_no_number(self):
         for environment, rank in (
