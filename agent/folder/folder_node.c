@@ -388,11 +388,8 @@ static int restore_attempts(struct node_process *f, struct err *e)
         return e->code;
     job_restore_all(&f->jobs);
     for (struct task *t = f->jobs.first; t; t = t->next) {
-        char path[PATH_MAX];
-
         job_stop(t, REASON_AGENT_RESTARTED, "its process ended before the job was started", 0);
-        if (file_join(path, sizeof path, t->dir, JOB_FOLDER_NODE, e) == 0 && access(path, F_OK) < 0)
-            folder_state_write_ended(f, t);
+        folder_state_write_ended(f, t);
     }
     f->has_read_attempts = true;
     return 0;
@@ -453,7 +450,7 @@ static int prepare(struct node_process *f, struct err *e)
     job_stream_opened(f->task); /* no client has to renew the reservation */
     job_supersede(&f->jobs);
     job_schedule(&f->jobs);
-    folder_state_link(f);
+    folder_state_begin(f);
     if (m->resumes)
         log_line(LOG_LEVEL_INFO, "node", f->spec.id, "attempt %d goes on from step %lld", m->attempt,
                  (long long)m->resume.step);

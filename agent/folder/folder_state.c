@@ -79,7 +79,7 @@ void folder_state_write(struct node_process *f)
         write_document(f, f->task->dir, state_json(f));
 }
 
-void folder_state_link(const struct node_process *f)
+static void link_run(const struct node_process *f)
 {
     char link[PATH_MAX], fresh[PATH_MAX], to[PATH_MAX];
     struct err ignored;
@@ -91,6 +91,12 @@ void folder_state_link(const struct node_process *f)
     unlink(fresh);
     if (symlink(to, fresh) < 0 || rename(fresh, link) < 0)
         log_line(LOG_LEVEL_WARN, "node", NULL, "%s cannot be linked: %s", link, strerror(errno));
+}
+
+void folder_state_begin(struct node_process *f)
+{
+    link_run(f);
+    write_document(f, f->task->dir, state_json(f));
 }
 
 /* The state of the node's last attempt, where there was no further one. */
@@ -112,5 +118,19 @@ void folder_state_restore(struct node_process *f, const char *message)
 
 void folder_state_write_ended(struct node_process *f, const struct task *t)
 {
-    write_document(f, t->dir, task_json(t));
+    json_t *o = task_json(t), *begun = NULL;
+    enum job_state state = JOB_PENDING;
+    char path[PATH_MAX];
+    struct err ignored;
+
+    if (file_join(path, sizeof path, t->dir, JOB_FOLDER_NODE, &ignored) == 0 &&
+        json_read(&begun, path, JOB_FOLDER_NODE_MAX, &ignored) == 0)
+        job_state_parse(&state, json_text_at(begun, "state"));
+    if (o && json_object_get(begun, "resume"))
+        json_object_set(o, "resume", json_object_get(begun, "resume"));
+    json_decref(begun);
+    if (job_state_is_terminal(state))
+        json_decref(o);
+    else
+        write_document(f, t->dir, o);
 }

@@ -14,9 +14,10 @@ void folder_state_restore(struct node_process *f, const char *message);
 /* Writes the job's state: a new one at once, other changes of the document at most once a second, and without
  * changes every JOB_FOLDER_BEAT_S, by which readers see that the process is alive. */
 void folder_state_write(struct node_process *f);
-/* Writes the state of an earlier attempt, which has ended, into its folder. */
+/* A new attempt: links node-K/run to its files, where a user looks for them, and writes into its folder from
+ * where it goes on, because its process may be killed. */
+void folder_state_begin(struct node_process *f);
+/* Writes the state of an earlier attempt, which has ended, into its folder, unless its process has. */
 void folder_state_write_ended(struct node_process *f, const struct task *t);
-/* Links node-K/run to the files of the latest attempt, where a user looks for them. */
-void folder_state_link(const struct node_process *f);
 
 #endif

@@ -3,22 +3,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shared/base/clock.h"
 #include "shared/base/crypto.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "shared/base/process.h"
 #include "shared/job/job_folder.h"
 #include "shared/job/job_state.h"
-#include "shared/job/reason.h"
 #include "shared/records/artifacts.h"
 #include "submit/files/untrusted_folder.h"
 
@@ -28,6 +23,10 @@ enum {
 };
 
 #define JOBS_FOLDER "jobs" /* of a node */
+
+enum { N_CHECKPOINTS = 2 };
+static const enum artifact_id checkpoints[N_CHECKPOINTS] = {ARTIFACT_CHECKPOINT,
+                                                            ARTIFACT_PREVIOUS_CHECKPOINT};
 
 static const char events_name[] = "journal.jsonl", event_start[] = "{\"seq\":";
 
@@ -43,71 +42,6 @@ static json_t *not_started(const char *job)
 {
     return json_pack("{s:s, s:s, s:s}", "id", job, "state", job_state_name(JOB_PENDING), "message",
                      "its process has not started yet");
-}
-
-/* The time by the clock of the file system, which is that of a server and not of this machine. */
-static double clock_of_files(const char *folder)
-{
-    double now = clock_wall();
-    char path[PATH_MAX];
-    struct err ignored;
-    struct stat st;
-    int fd = -1;
-
-    if (file_join(path, sizeof path, folder, ".clock-XXXXXX", &ignored) == 0)
-        fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0)
-        return now;
-    if (fstat(fd, &st) == 0)
-        now = (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec;
-    unlink(path);
-    close(fd);
-    return now;
-}
-
-/* Whether its process writes its state no more. Its clock and that of this machine may be apart. */
-static bool is_silent(struct node_folder *f, const json_t *state)
-{
-    const double now = clock_now(), written = json_number_at(state, "written_s", 0);
-
-    if (f->heard_at == 0)
-        f->heard_at = now - fmax(clock_of_files(f->job_folder) - f->changed_at, 0);
-    else if (written != f->written_s)
-        f->heard_at = now;
-    f->written_s = written;
-    return now - f->heard_at > JOB_FOLDER_GONE_S;
-}
-
-/* Whether its process has ended, as one that was killed. Where its lock says nothing, a process that writes
- * its state is alive. */
-static bool is_gone(struct node_folder *f, const char *folder, const json_t *state)
-{
-    const enum job_folder_lock lock = job_folder_lock(folder);
-    char here[256] = "", boot[PROCESS_BOOT];
-
-    gethostname(here, sizeof here - 1);
-    process_boot(boot);
-    if (lock == JOB_FOLDER_FREE && strcasecmp(here, json_text_at(state, "host")) == 0 &&
-        strcmp(boot, json_text_at(state, "boot")) == 0)
-        return true;
-    if (lock != JOB_FOLDER_HELD)
-        return is_silent(f, state);
-    f->heard_at = 0;
-    return false;
-}
-
-static void note_gone(json_t *state)
-{
-    char at[CLOCK_TEXT];
-
-    json_object_set_new(state, "state", json_string(job_state_name(JOB_FAILED)));
-    json_object_set_new(state, "reason", json_string(REASON_RUNNER_DIED));
-    json_object_set_new(state, "message",
-                        json_sprintf("its process on %s, %lld, has ended without reporting why: it was "
-                                     "killed, or its machine failed; it wrote its state last at %s",
-                                     json_text_at(state, "host"),
-                                     (long long)json_integer_value(json_object_get(state, "process")),
-                                     clock_text(at, json_number_at(state, "written_s", 0))));
 }
 
 /* "ID", of a later attempt "ID.ATTEMPT" */
@@ -147,7 +81,7 @@ static int read_document(json_t **out, struct node_folder *f, const char *job, s
         return e->code;
     rc = untrusted_json(out, dir, name, JOB_FOLDER_NODE_MAX, e);
     if (rc == 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        f->changed_at = (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec;
+        f->process.changed_at = (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec;
     close(dir);
     return rc;
 }
@@ -180,7 +114,7 @@ static int read_state(json_t **state, struct node_folder *f, const char *job, st
     if (name_folder(folder, f, e) < 0)
         return e->code;
     rc = read_document(state, f, job, e);
-    f->is_running = rc == 0 && !is_gone(f, folder, *state);
+    f->is_running = rc == 0 && !folder_process_is_gone(&f->process, folder, *state);
     f->has_vanished = false;
     if (rc == ERR_NOT_FOUND) {
         *state = not_started(job);
@@ -192,37 +126,80 @@ static int read_state(json_t **state, struct node_folder *f, const char *job, st
     f->has_vanished = job_state_parse(&now, json_text_at(*state, "state")) && !job_state_is_terminal(now) &&
                       now != JOB_PENDING && !f->is_running;
     if (f->has_vanished)
-        note_gone(*state);
+        folder_process_note_gone(*state);
     return 0;
 }
 
-/* The folder of the attempt. ERR_NOT_FOUND: the node has none yet. */
-static int open_attempt(int *dir, struct node_folder *f, const char *job, struct err *e)
+/* Opens the folder of an attempt in that of the node. ERR_NOT_FOUND: the node has none of it. */
+static int enter_attempt(int *dir, int node, const char *job, int attempt, struct err *e)
 {
     char name[80];
-    int node, jobs, rc;
-    json_t *state;
+    int jobs, rc;
 
-    if (read_state(&state, f, job, e) < 0)
+    if (untrusted_enter(&jobs, node, JOBS_FOLDER, e) < 0)
         return e->code;
-    json_decref(state);
-    name_attempt(name, job, f->only_attempt > 0 ? f->only_attempt : f->attempt);
-    if (open_node(&node, f, e) < 0)
-        return e->code;
-    rc = untrusted_enter(&jobs, node, JOBS_FOLDER, e);
-    close(node);
-    if (rc < 0)
-        return rc;
+    name_attempt(name, job, attempt);
     rc = untrusted_enter(dir, jobs, name, e);
     close(jobs);
     return rc;
 }
 
-/* A file that the runner has left, or one of the job's packages. */
-static int open_artifact(int *fd, uint64_t *bytes, int dir, const char *name, struct err *e)
+/* The folder of the attempt that is read. ERR_NOT_FOUND: the node has none yet. */
+static int open_attempt(int *dir, struct node_folder *f, const char *job, struct err *e)
+{
+    json_t *state;
+    int node, rc;
+
+    if (read_state(&state, f, job, e) < 0)
+        return e->code;
+    json_decref(state);
+    if (open_node(&node, f, e) < 0)
+        return e->code;
+    rc = enter_attempt(dir, node, job, f->only_attempt > 0 ? f->only_attempt : f->attempt, e);
+    close(node);
+    return rc;
+}
+
+/* The n-th checkpoint, from the latest one on: an attempt that was killed before its first one had gone on
+ * from that of an earlier attempt. */
+static int open_checkpoint(int *fd, uint64_t *bytes, const struct node_folder *f, const char *job, int n,
+                           struct err *e)
+{
+    int node, dir;
+
+    if (open_node(&node, f, e) < 0)
+        return e->code;
+    for (int attempt = f->attempt; attempt > 0; attempt--) {
+        if (enter_attempt(&dir, node, job, attempt, e) < 0)
+            continue;
+        for (int i = 0; i < N_CHECKPOINTS; i++) {
+            char path[128];
+
+            snprintf(path, sizeof path, "run/%s", artifact_name(checkpoints[i]));
+            if (untrusted_file(fd, bytes, dir, path, e) < 0)
+                continue;
+            if (n-- == 0) {
+                close(dir);
+                close(node);
+                return 0;
+            }
+            close(*fd);
+        }
+        close(dir);
+    }
+    close(node);
+    return err_set(e, ERR_NOT_FOUND, "the node has no such checkpoint");
+}
+
+/* A file that the runner has left, or one of the job's packages; `dir`: of the attempt. */
+static int open_artifact(int *fd, uint64_t *bytes, const struct node_folder *f, const char *job, int dir,
+                         const char *name, struct err *e)
 {
     char path[128];
 
+    for (int i = 0; f->only_attempt == 0 && i < N_CHECKPOINTS; i++)
+        if (strcmp(name, artifact_name(checkpoints[i])) == 0)
+            return open_checkpoint(fd, bytes, f, job, i, e);
     snprintf(path, sizeof path, "run/%.100s", name);
     if (untrusted_file(fd, bytes, dir, path, e) == 0)
         return 0;
@@ -306,7 +283,7 @@ static int reply_part(struct node_folder *f, struct http_request *r, const char 
 
     if (open_attempt(&dir, f, job, e) < 0)
         return e->code == ERR_NOT_FOUND ? reply_text(r, strdup(""), e) : e->code;
-    rc = open_artifact(&fd, &bytes, dir, name, e);
+    rc = open_artifact(&fd, &bytes, f, job, dir, name, e);
     close(dir);
     if (rc < 0)
         return rc == ERR_NOT_FOUND ? reply_text(r, strdup(""), e) : rc;
@@ -362,7 +339,7 @@ static int reply_list(struct node_folder *f, struct http_request *r, const char 
             uint64_t bytes;
             int fd;
 
-            if (open_artifact(&fd, &bytes, dir, artifacts[i].name, e) < 0)
+            if (open_artifact(&fd, &bytes, f, job, dir, artifacts[i].name, e) < 0)
                 continue;
             json_array_append_new(list, json_pack("{s:s, s:I, s:o, s:b}", "name", artifacts[i].name, "bytes",
                                                   (json_int_t)bytes, "sha256",
@@ -384,7 +361,7 @@ static int reply_artifact(struct node_folder *f, struct http_request *r, const c
 
     if (open_attempt(&dir, f, job, e) < 0)
         return e->code;
-    rc = open_artifact(&fd, &bytes, dir, name, e);
+    rc = open_artifact(&fd, &bytes, f, job, dir, name, e);
     close(dir);
     if (rc < 0)
         return rc;

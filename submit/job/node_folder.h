@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "submit/job/folder_process.h"
 #include "submit/net/http_client.h"
 
 struct node_folder {
@@ -24,9 +25,7 @@ struct node_folder {
     char host[256];    /* of its process; "": it has not started */
     bool is_running;   /* its process was there when its state was read last */
     bool has_vanished; /* it was not, and had reported no end */
-    double changed_at; /* when the state was written, by the clock of the file system */
-    double written_s;  /* by that of the process */
-    double heard_at;   /* clock_now() at which that was new; 0: not known */
+    struct folder_process process;
     uint64_t n_read;   /* bytes of the events of this attempt that were passed on */
     uint64_t last_seq; /* of these */
 };

@@ -44,6 +44,13 @@ load ranks
     [ "$(jq -r '[.state, .cause_node, .reason] | join(" ")' job/results/run.json)" = "failed 1 RunnerDied" ]
     "$SUBMIT" resume job >said
     grep -q 'is failed; it goes on from the last checkpoints' said
+    # The next attempt is killed as well, all of it.
+    start_rank job 0
+    start_rank job 1
+    within 60 grep -q 'attempt 2 goes on from step' job.log.1
+    within 60 is_at_gate 1
+    kill_rank job KILL 0 1
+    end_processes 2 || true
     grep -q "mpirun -n 2 $BUILD/job_runner --job $PWD/job" said
     open_gate
     # On another number of workers it goes on in another folder.
@@ -56,13 +63,13 @@ load ranks
     "$SUBMIT" collect -q other
     [ "$(jq -c '[.state, .facts.start.earlier.node_count]' other/results/run.json)" = '["succeeded",2]' ]
     ranks job 2
-    grep -q 'attempt 2 goes on from step' job.log.0
+    grep -q 'attempt 3 goes on from step' job.log.0
     run "$SUBMIT" resume job
     [ "$status" -eq 6 ]
     [[ "$output" == *"has succeeded: nothing is left to do"*"pack --resume $PWD/job/results"* ]]
     grep -q 'the job has succeeded' job.log.0
     "$SUBMIT" collect -q job
-    [ "$(jq -r '[.state, .attempt, .facts.attempts[0].reason] | join(" ")' job/results/run.json)" = "succeeded 2 RunnerDied" ]
+    [ "$(jq -r '[.state, .attempt, .facts.attempts[0].reason] | join(" ")' job/results/run.json)" = "succeeded 3 RunnerDied" ]
     [ -s job/results/attempts/1/run.json ]
     # As a job that was not interrupted, with a row for each tenth step of each worker.
     "$SUBMIT" pack -q -o whole "${settings[@]}"
@@ -74,8 +81,8 @@ load ranks
     code=0
     ranks job 2 || code=$?
     [ "$code" -eq 4 ]
-    grep -q 'the job has succeeded already, in attempt 2' job.log.0
-    grep -q 'the job has succeeded already, in attempt 2' job.log.1
+    grep -q 'the job has succeeded already, in attempt 3' job.log.0
+    grep -q 'the job has succeeded already, in attempt 3' job.log.1
     [ "$("$SUBMIT" status --json job | jq -r .data.state)" = succeeded ]
 }
 

@@ -95,7 +95,7 @@ TEST(a_node_on_another_machine_is_gone_when_its_state_is_written_no_more)
     assert_int_equal(utimensat(AT_FDCWD, file, long_ago, 0), 0);
     assert_state(folder, "failed");
     assert_state_of(&f, "running"); /* it was seen to be written just now */
-    f.heard_at -= 100;
+    f.process.heard_at -= 100;
     assert_state_of(&f, "failed");
     assert_true(f.has_vanished);
     snprintf(text, sizeof text, state, 1001);
