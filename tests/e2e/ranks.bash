@@ -48,6 +48,12 @@ kill_rank() {
 # digests RESULTS: of the weights of all nodes.
 digests() { jq -r '[.nodes[].params_sha256 // empty] | join(" ")' "$1/run.json"; }
 
+# near_weights RESULTS RESULTS: of programs in torch, which on agents may compute with another number of threads.
+near_weights() {
+    same_weights "$1/model/final.safetensors" "$2/model/final.safetensors" 1e-6
+    [ "$(jq '.nodes | length' "$1/run.json")" -eq "$(jq '.nodes | length' "$2/run.json")" ]
+}
+
 # rows_of RESULTS: the rows of train.csv without times, sorted.
 rows_of() { cut -d, -f2-11 "$1/records/train.csv" | sort; }
 

@@ -158,6 +158,25 @@ load ranks
     [ ! -e job ]
 }
 
+# bats test_tags=long
+@test "a training script of torch ends with the same weights under srun as on agents" {
+    local n settings
+    needs_slurm
+    with_python torch
+    export PSGD_JOB_SUBMIT=$BUILD/job_submit OMP_NUM_THREADS=1
+    blocks 'python torch' docs/trainer.md >train.py
+    start_agents 4
+    for settings in "--codec diloco:every=20 --epochs 1" "--codec allreduce --epochs 1"; do
+        for n in 2 4; do
+            rm -rf agents srun
+            # shellcheck disable=SC2086 # split into words
+            "$SUBMIT" -q -n "$n" $settings --trainer train.py -o agents
+            PSGD_JOB=srun PSGD_OPTIONS=$settings on_login srun -N 2 -n "$n" python3 train.py
+            near_weights agents srun/results
+        done
+    done
+}
+
 # tests/soak/slurm repeats this, and has more ways to end a job.
 # bats test_tags=long
 @test "a job that scancel or a preemption ends goes on from its checkpoint, to the weights of one that was not ended" {
