@@ -75,8 +75,12 @@ void blob_clear(struct blob *b)
 
 int submission_init(struct submission *s, const struct options *opt, struct err *e)
 {
-    *s = (struct submission){
-        .opt = opt, .attempt = 1, .cause = -1, .settings = opt->settings, .submitted_at = clock_wall()};
+    *s = (struct submission){.opt = opt,
+                             .trace = opt->trace,
+                             .attempt = 1,
+                             .cause = -1,
+                             .settings = opt->settings,
+                             .submitted_at = clock_wall()};
     job_id_new(s->id);
     memcpy(s->resume, opt->resume, sizeof s->resume);
     if (opt->timeout_s > 0)

@@ -53,6 +53,7 @@ struct submission {
     bool counts_servers;          /* there is no list of agents: the servers are only a number */
     bool is_simulated;            /* the same, and there are no processes either */
     char job_folder[PATH_MAX];    /* of a job without agents (job_folder.h), absolute; "": on agents */
+    const char *trace;            /* the file for a trace of the nodes' time; "": none */
     bool has_default_folder;      /* no -o: logs/ID-NAME, and logs/latest points there */
     bool made_folder, made_parts; /* created by this process: removed if the job does not start */
     char csv_style[16];

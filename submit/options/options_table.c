@@ -367,7 +367,7 @@ static struct args_option table[] = {
     {"mlflow", "", ARGS_PATH, AT(mlflow), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH | FOR_SIMULATE,
      RESULTS, "DIR", "also add the job to the folders of MLflow's file store there, as mlruns",
      .may_change = true},
-    {"trace", "", ARGS_TEXT, AT(trace), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_PACK | FOR_WAIT | FOR_FETCH,
+    {"trace", "", ARGS_PATH, AT(trace), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_PACK | FOR_WAIT | FOR_FETCH,
      RESULTS, "FILE", "write a trace of each node's time, for ui.perfetto.dev", .may_change = true},
     {"csv-style", "", ARGS_CHOICE_TEXT, AT(csv_style), FOR_SUBMIT | FOR_RERUN | FOR_WAIT | FOR_FETCH, RESULTS,
      CSV_STYLES,

@@ -402,6 +402,8 @@ static int take_entry(struct submission *s, const json_t *o, struct err *e)
         take_text(s->seen.reason, sizeof s->seen.reason, o, "reason");
         take_text(s->seen.message, sizeof s->seen.message, o, "message");
     }
+    if (s->job_folder[0] && !s->trace[0]) /* pack has ended when there is a trace */
+        s->trace = json_text_at(json_object_get(s->facts, "options"), "trace");
     s->is_started = true;
     return read_nodes(s, json_object_get(o, "nodes"), e);
 }

@@ -172,7 +172,7 @@ int results_prepare(struct submission *s, struct err *e)
     s->made_parts = true;
     if (results_make_parts(s, e) < 0)
         goto fail;
-    if (check_trace(s->opt->trace, e) == 0)
+    if (check_trace(s->trace, e) == 0)
         return 0;
     results_abandon(s);
     return e->code;

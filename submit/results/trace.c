@@ -237,7 +237,7 @@ static int save_trace(const char *path, const struct trace_node *nodes, size_t n
 
 int trace_collect(struct collection *c, const struct artifact *a, struct err *e)
 {
-    const char *path = c->s->opt->trace;
+    const char *path = c->s->trace;
     struct trace_node *nodes = calloc(c->s->n_nodes, sizeof *nodes);
     struct err why = {0};
     size_t n = 0;

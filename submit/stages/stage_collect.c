@@ -246,7 +246,7 @@ static bool is_wanted(const struct submission *s, const struct artifact *a)
 {
     return artifact_is_of(a, false, s->settings.executor) &&
            !((a->flags & ONLY_IF_FAILED) && s->state == JOB_SUCCEEDED) &&
-           !((a->flags & ONLY_IF_ASKED) && !s->opt->trace[0]);
+           !((a->flags & ONLY_IF_ASKED) && !s->trace[0]);
 }
 
 /* Collects one kind of artifact: downloads it and writes the merged result. */

@@ -177,6 +177,8 @@ static void print_no_servers(const struct submission *s, const char *why)
 {
     bool is_one = s->workers.n_servers == 1;
 
+    if (s->counts_servers) /* they were asked for: refuse_servers() */
+        return;
     console_info("%s: the parameter server%s of %s take%s no part in this job.", why, is_one ? "" : "s",
                  hosts_name(s->opt), is_one ? "s" : "");
 }

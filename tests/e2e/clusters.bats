@@ -13,9 +13,10 @@ load ranks
     for rule in "fedavg 0" "ps 2"; do
         read -r rule servers <<<"$rule"
         rm -rf job on-agents
-        "$SUBMIT" pack -q -o job -n 2 --servers "$servers" --codec "$rule" --dataset "$FEW" --epochs 2 --seed 3
+        "$SUBMIT" pack -q -o job -n 2 --servers "$servers" --codec "$rule" --dataset "$FEW" --epochs 2 --seed 3 --trace "$rule.json"
         ranks job $((2 + servers))
-        "$SUBMIT" collect -q job
+        (cd job && "$SUBMIT" collect -q .)
+        [ "$(jq '[.traceEvents[] | select(.name == "process_name")] | length' "$rule.json")" -eq $((2 + servers)) ]
         write_workers 2 "$servers"
         "$SUBMIT" -q -n 2 --codec "$rule" --dataset "$FEW" --epochs 2 --seed 3 -o on-agents
         [ -n "$(digests job/results)" ]
@@ -24,6 +25,9 @@ load ranks
         [ "$(jq -r .is_complete job/results/run.json)" = true ]
         [ -s job/results/report.html ]
     done
+    run "$SUBMIT" pack -o none -n 2 --servers 1 --codec allreduce --dataset "$FEW"
+    [ "$status" -eq 2 ]
+    [[ "$output" == "error: --servers 1: codec allreduce cannot use them"* ]]
 }
 
 @test "a process that is killed ends the job at once, named, and the same command goes on from the last checkpoint" {
