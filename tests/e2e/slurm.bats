@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# shellcheck disable=SC2030,SC2031 # each test is a subshell
 # Jobs under Slurm: on four virtual hosts, between which messages go by TCP.
 load lib
 load documents
