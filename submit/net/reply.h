@@ -21,6 +21,7 @@ enum { REPLY_ID = 48 };
 struct agent_view {
     char id[64], version[32];
     int api;
+    bool is_free;       /* it has a slot for a job */
     double monotonic_s; /* CLOCK_MONOTONIC of its machine at the time of the answer; 0: not reported */
 };
 

@@ -1,7 +1,9 @@
-/* place: canCommit, requests a slot from every agent, one after the other in the order of the agents' ids,
- * so that two submitters who want the same agents cannot deadlock by each holding a slot the other waits
- * for. The stream of events of each node is opened with its reservation: if this process dies, the stream
- * closes and the agent is free again. */
+/* place: canCommit, requests a slot from every agent. A submitter waits for a slot only while it holds none
+ * of an agent that is later in the order of the agents' ids, so that two submitters who want the same agents
+ * cannot deadlock by each holding a slot the other waits for: it requests all slots at once where all agents
+ * are free, and if another one was faster somewhere, withdraws from the agents behind that one; from there
+ * on, and where an agent is busy, it requests one slot after the other. The stream of events of each node is
+ * opened with its reservation: if this process dies, the stream closes and the agent is free again. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -241,22 +243,21 @@ static void print_queue(struct submission *s, struct job_node *n)
                  place, s->deadline > 0 ? "until " : "without a time limit", s->deadline > 0 ? until : "");
 }
 
-/* Requests the reservation, or repeats the request if the agent no longer has it. An agent that does not
- * answer now answered a moment ago: it is retried like an agent that becomes silent later. */
-static int request_slot(struct submission *s, struct job_node *n, struct err *e)
+/* Sends the reservation. The caller frees *body, which must stay until the call has ended. */
+static int ask_slot(struct submission *s, struct job_node *n, char **body, struct err *e)
 {
-    char *body = reservation_line(s, n);
-    int rc;
-
-    if (!body)
+    *body = reservation_line(s, n);
+    if (!*body)
         return err_set(e, ERR_NOMEM, "no memory");
+    n->is_reserved = true; /* from here on the agent may hold the slot, even if its answer is lost */
     n->last_seq = 0;
-    rc = node_ask(s->http, n, "POST", body, strlen(body), e, "/v1/jobs");
-    while (rc == 0 && n->call.busy)
-        http_poll(s->http, 1);
-    free(body);
-    if (rc < 0)
-        return rc;
+    return node_ask(s->http, n, "POST", *body, strlen(*body), e, "/v1/jobs");
+}
+
+/* An agent that does not answer now answered a moment ago: it is retried like an agent that becomes silent
+ * later. */
+static int take_slot(struct submission *s, struct job_node *n, struct err *e)
+{
     if (n->call.err.code == ERR_UNREACHABLE) {
         silence_begin(s, n, &n->call.err, true);
         return 0;
@@ -264,6 +265,18 @@ static int request_slot(struct submission *s, struct job_node *n, struct err *e)
     if (node_answer(n, e) < 0 || node_take_view(n, e) < 0)
         return e->code;
     return node_open_stream(s->http, n, e);
+}
+
+/* Requests the reservation, or repeats the request if the agent no longer has it. */
+static int request_slot(struct submission *s, struct job_node *n, struct err *e)
+{
+    char *body;
+    int rc = ask_slot(s, n, &body, e);
+
+    while (rc == 0 && n->call.busy)
+        http_poll(s->http, 1);
+    free(body);
+    return rc < 0 ? rc : take_slot(s, n, e);
 }
 
 static bool is_queued(const struct job_node *n)
@@ -304,14 +317,11 @@ static int check_reservations(struct submission *s, bool *is_away, struct err *e
 }
 
 /* Waits until the node has its slot and the agents of all reserved nodes answer. */
-static int reserve_slot(struct submission *s, struct job_node *n, struct err *e)
+static int await_slot(struct submission *s, struct job_node *n, struct err *e)
 {
     double reported_at = 0;
     bool is_away;
 
-    n->is_reserved = true; /* from here on the agent may hold the slot, even if its answer is lost */
-    if (request_slot(s, n, e) < 0)
-        return e->code;
     for (;;) {
         if (submission_check_time(s, e) < 0 || check_reservations(s, &is_away, e) < 0)
             return e->code;
@@ -328,6 +338,90 @@ static int reserve_slot(struct submission *s, struct job_node *n, struct err *e)
     }
 }
 
+static int request_all(struct submission *s, struct err *e)
+{
+    char **bodies = calloc(s->n_nodes, sizeof *bodies);
+    int rc = bodies ? 0 : err_set(e, ERR_NOMEM, "no memory for %zu reservations", s->n_nodes);
+
+    for (size_t i = 0; rc == 0 && i < s->n_nodes; i++)
+        rc = ask_slot(s, &s->nodes[i], &bodies[i], e);
+    if (rc == 0)
+        rc = receive_all(s, e);
+    for (size_t i = 0; rc == 0 && i < s->n_nodes; i++)
+        rc = take_slot(s, &s->nodes[i], e);
+    for (size_t i = 0; bodies && i < s->n_nodes; i++) {
+        if (s->nodes[i].call.busy) /* after a failure */
+            http_clear(s->http, &s->nodes[i].call);
+        free(bodies[i]);
+    }
+    free(bodies);
+    return rc;
+}
+
+/* Sends a request about the job to each of n nodes, and waits for the answers: 404 if an agent has no such
+ * job any more, which is as good. An agent that does not answer is found when its slot is requested again. */
+static int ask_each(struct submission *s, struct job_node *const *nodes, size_t n, const char *method,
+                    const char *what, struct err *e)
+{
+    for (size_t i = 0; i < n; i++)
+        if (node_ask(s->http, nodes[i], method, NULL, 0, e, "/v1/jobs/%s%s", s->id, what) < 0)
+            return e->code;
+    return receive_all(s, e);
+}
+
+/* Gives up n reservations, so that they can be made again. */
+static int withdraw(struct submission *s, struct job_node *const *nodes, size_t n, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        http_clear(s->http, &nodes[i]->stream);
+        nodes[i]->is_streaming = false;
+    }
+    if (ask_each(s, nodes, n, "POST", "/cancel", e) < 0 || ask_each(s, nodes, n, "DELETE", "", e) < 0)
+        return e->code;
+    for (size_t i = 0; i < n; i++) {
+        nodes[i]->is_reserved = nodes[i]->is_ended = false;
+        nodes[i]->view = (struct job_view){0};
+    }
+    return 0;
+}
+
+static bool are_all_free(const struct submission *s)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (!s->nodes[i].agent.is_free)
+            return false;
+    return true;
+}
+
+/* Requests all slots at once. *n_held: the first nodes in that order that have a slot, and one that waits for
+ * its own, if there is one. */
+static int reserve_at_once(size_t *n_held, struct submission *s, struct job_node *const *order, struct err *e)
+{
+    *n_held = 0;
+    if (request_all(s, e) < 0)
+        return e->code;
+    while (*n_held < s->n_nodes && !is_queued(order[*n_held]))
+        ++*n_held;
+    if (*n_held == s->n_nodes)
+        return 0;
+    ++*n_held;
+    return withdraw(s, order + *n_held, s->n_nodes - *n_held, e);
+}
+
+static int reserve_all(struct submission *s, struct job_node *const *order, struct err *e)
+{
+    size_t n_held = 0;
+
+    if (are_all_free(s) && reserve_at_once(&n_held, s, order, e) < 0)
+        return e->code;
+    if (n_held > 0 && await_slot(s, order[n_held - 1], e) < 0)
+        return e->code;
+    for (size_t i = n_held; i < s->n_nodes; i++)
+        if (request_slot(s, order[i], e) < 0 || await_slot(s, order[i], e) < 0)
+            return e->code;
+    return 0;
+}
+
 int stage_place(struct submission *s, struct err *e)
 {
     struct job_node **order = calloc(s->n_nodes, sizeof *order);
@@ -340,8 +434,8 @@ int stage_place(struct submission *s, struct err *e)
     rc = contact_agents(s, e);
     if (rc == 0)
         rc = sort_by_agent(order, s, e);
-    for (size_t i = 0; i < s->n_nodes && rc == 0; i++)
-        rc = reserve_slot(s, order[i], e);
+    if (rc == 0)
+        rc = reserve_all(s, order, e);
     free(order);
     for (size_t i = 0; i < s->n_nodes; i++)
         s->nodes[i].is_probed = false; /* later calls are no probes */

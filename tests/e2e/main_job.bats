@@ -216,13 +216,15 @@ PY
     [ "$(jq -r .state out3/run.json)" = succeeded ]
 }
 
-@test "two simultaneous submitters both succeed" {
-    start_agents 2
-    "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o a 2>/dev/null 3>&- &
-    local a=$!
-    "$SUBMIT" --codec fedavg --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o b
-    wait $a
-    [ "$(jq -r .state a/run.json)" = succeeded ]
+@test "simultaneous submitters all succeed" {
+    start_agents 3
+    local name pids=()
+    for name in a b c; do
+        "$SUBMIT" --codec fedavg --node_count 3 --dataset "$FEW" --epochs 1 --model softmax -o $name 2>/dev/null 3>&- &
+        pids+=($!)
+    done
+    wait "${pids[@]}"
+    for name in a b c; do [ "$(jq -r .state $name/run.json)" = succeeded ]; done
 }
 
 @test "a detached job is waited for and fetched later" {
