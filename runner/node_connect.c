@@ -200,6 +200,11 @@ static int share_memory(struct node *n, const struct mesh_transport *transport, 
     if ((!collects && !exchange_has_messages(n->exchange)) || n->n_peers == 0 ||
         n->set.local_path == LOCAL_PATH_OFF || (!collects && !transport->shares_messages))
         return 0;
+    if (exchange_has_few_links(n->exchange)) {
+        fprintf(stderr,
+                "collectives go over connections: too many workers share a machine or its processors\n");
+        return 0;
+    }
     /* Vectors of collectives have one length on all nodes; send pools do not. */
     if (shm_agreement_begin(&a, n->mesh,
                             &(struct shm_agreement_config){.n_workers = n->set.node_count,
@@ -391,7 +396,8 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
         free(wanted);
         return err_set(e, ERR_NOMEM, "no memory for %zu peers", start->n_peers);
     }
-    if (find_machines(n, start, e) < 0 || exchange_choose_links(n->exchange, n->machines, e) < 0) {
+    if (find_machines(n, start, e) < 0 ||
+        exchange_choose_links(n->exchange, n->machines, start->is_crowded, e) < 0) {
         free(wanted);
         return e->code;
     }

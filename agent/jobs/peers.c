@@ -98,7 +98,7 @@ static int parse_peers(json_t *nodes, const json_t *peers, const struct job_spec
 int start_document_parse(struct start_document *out, const json_t *doc, const struct job_spec *spec,
                          struct err *e)
 {
-    static const char *const keys[] = {"attempt", "peers", NULL};
+    static const char *const keys[] = {"attempt", "peers", "is_crowded", NULL};
     struct start_document d = {.nodes = json_array()};
 
     if (json_only_keys(doc, keys, "", e) < 0 ||

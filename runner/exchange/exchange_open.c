@@ -283,18 +283,17 @@ size_t exchange_limit(const struct exchange *x)
 }
 
 /* Can all workers end as soon as one of them is lost, and is it known who sends to whom? */
-static bool has_few_links(const struct exchange *x)
+static bool can_have_few_links(const struct exchange *x)
 {
-    return x->cfg.n_workers > ALL_LINKED_MAX && x->cfg.n_servers == 0 && x->cfg.is_sync && !x->cfg.goes_on &&
-           x->path && x->path->link;
+    return x->cfg.n_servers == 0 && x->cfg.is_sync && !x->cfg.goes_on && x->path && x->path->link;
 }
 
-int exchange_choose_links(struct exchange *x, const int *machines, struct err *e)
+int exchange_choose_links(struct exchange *x, const int *machines, bool is_crowded, struct err *e)
 {
     int n = x->cfg.n_workers, me = x->cfg.node;
 
     x->e = e;
-    if (!has_few_links(x))
+    if (!can_have_few_links(x) || (n <= ALL_LINKED_MAX && !is_crowded))
         return CODEC_GO;
     x->links = calloc((size_t)n, sizeof *x->links);
     if (!x->links)
@@ -302,6 +301,11 @@ int exchange_choose_links(struct exchange *x, const int *machines, struct err *e
     for (int k = 0; k < n; k++)
         x->links[k] = k == 0 || me == 0;
     return x->path->link(&x->channels[0], machines, x->links);
+}
+
+bool exchange_has_few_links(const struct exchange *x)
+{
+    return x->links;
 }
 
 bool exchange_needs_link(const struct exchange *x, int node)

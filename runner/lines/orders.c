@@ -219,6 +219,7 @@ int orders_parse_start(struct orders_start *out, const char *line, size_t len, i
     if (json_parse(&doc, line, len, "order", e) < 0)
         return e->code;
     rc = json_get_int(&s.attempt, doc, "attempt", 1, 1000000000, "", e);
+    s.is_crowded = json_is_true(json_object_get(doc, "is_crowded"));
     if (rc == 0)
         rc = parse_peers(&s, json_object_get(doc, "peers"), node, e);
     json_decref(doc);

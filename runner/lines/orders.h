@@ -41,6 +41,7 @@ struct orders_start {
     int attempt;
     struct mesh_peer *peers; /* every node of the job, including this one, which has no key */
     size_t n_peers;
+    bool is_crowded; /* on some machine the job has many workers, and many for each processor */
 };
 
 struct orders {

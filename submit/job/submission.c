@@ -269,6 +269,15 @@ void submission_finish_calls(struct submission *s)
     }
 }
 
+int submission_workers_beside(const struct submission *s, const struct job_node *n)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        count += !node_is_server(&s->nodes[i]) && strcmp(node_host(&s->nodes[i]), node_host(n)) == 0;
+    return count;
+}
+
 size_t submission_count_ended(const struct submission *s)
 {
     size_t n = 0;

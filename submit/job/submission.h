@@ -111,6 +111,8 @@ const json_t *submission_codec_facts(const struct submission *s, const struct jo
 bool submission_is_calling(const struct submission *s);
 /* Waits until all calls have finished, and prints every 30 s for which agent. A signal ends the calls. */
 void submission_finish_calls(struct submission *s);
+/* Number of workers on the machine of this node, by host names. */
+int submission_workers_beside(const struct submission *s, const struct job_node *n);
 /* Number of nodes known to have ended. */
 size_t submission_count_ended(const struct submission *s);
 /* Renews the leases of the reservations during long operations. */

@@ -99,6 +99,7 @@ int reply_agent(struct agent_view *out, const char *text, size_t len, struct err
         return e->code;
     *out = (struct agent_view){.api = (int)get_number(o, "api", 0),
                                .is_free = get_count(o, "slots_free", 0) > 0,
+                               .cpus = get_number(o, "cpus", 0),
                                .monotonic_s = get_number(o, "monotonic_s", 0)};
     get_text(out->id, sizeof out->id, o, "id");
     get_text(out->version, sizeof out->version, o, "version");

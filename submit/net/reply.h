@@ -22,6 +22,7 @@ struct agent_view {
     char id[64], version[32];
     int api;
     bool is_free;       /* it has a slot for a job */
+    double cpus;        /* processors of its machine; 0: not reported */
     double monotonic_s; /* CLOCK_MONOTONIC of its machine at the time of the answer; 0: not reported */
 };
 

@@ -188,23 +188,13 @@ static int sort_by_agent(struct job_node **order, struct submission *s, struct e
     return 0;
 }
 
-/* Number of workers on the machine of this node, by host names. */
-static int workers_on_host(const struct submission *s, const struct job_node *n)
-{
-    int count = 0;
-
-    for (size_t i = 0; i < s->n_nodes; i++)
-        count += !node_is_server(&s->nodes[i]) && strcmp(node_host(&s->nodes[i]), node_host(n)) == 0;
-    return count;
-}
-
 static char *reservation_line(const struct submission *s, const struct job_node *n)
 {
     json_t *o = node_reservation_json(s, n);
     char *line;
 
     if (o && (s->settings.threads > 1 || s->settings.trainer[0]))
-        json_object_set_new(o, "workers_on_host", json_integer(workers_on_host(s, n)));
+        json_object_set_new(o, "workers_on_host", json_integer(submission_workers_beside(s, n)));
     line = o ? json_line(o) : NULL;
     json_decref(o);
     return line;

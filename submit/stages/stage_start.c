@@ -15,6 +15,22 @@
 
 static const double REPEAT_S = 0.1;
 
+/* Workers of one machine that always share memory; and as many for each processor: nodes that wait no longer
+ * spin with more (runner/mesh/tcp/mesh_tcp.c), and shared memory gains less than its links cost. */
+enum { TOGETHER_MAX = 16, TOGETHER_PER_PROCESSOR = 4 };
+
+static bool is_crowded(const struct submission *s)
+{
+    for (size_t i = 0; s->settings.node_count > TOGETHER_MAX && i < s->n_nodes; i++) {
+        const struct job_node *n = &s->nodes[i];
+        int count = n->agent.cpus > 0 ? submission_workers_beside(s, n) : 0;
+
+        if (count > TOGETHER_MAX && count > TOGETHER_PER_PROCESSOR * n->agent.cpus)
+            return true;
+    }
+    return false;
+}
+
 /* All nodes of the job, for node `me`, with the keys of its pairs. */
 static json_t *peers_json(const struct submission *s, size_t me, const uint8_t data_key[SHA256_BYTES])
 {
@@ -41,11 +57,15 @@ static json_t *peers_json(const struct submission *s, size_t me, const uint8_t d
     return list;
 }
 
-static char *order_line(const struct submission *s, size_t me, const uint8_t data_key[SHA256_BYTES])
+static char *order_line(const struct submission *s, size_t me, const uint8_t data_key[SHA256_BYTES],
+                        bool is_crowded)
 {
     json_t *o = json_pack("{s:i, s:o}", "attempt", s->attempt, "peers", peers_json(s, me, data_key));
-    char *line = o ? json_line(o) : NULL;
+    char *line;
 
+    if (o && is_crowded) /* an agent that does not support it refuses */
+        json_object_set_new(o, "is_crowded", json_true());
+    line = o ? json_line(o) : NULL;
     json_decref(o);
     return line;
 }
@@ -65,10 +85,11 @@ static char **orders_new(const struct submission *s)
 {
     char **orders = calloc(s->n_nodes, sizeof *orders);
     uint8_t data_key[SHA256_BYTES];
+    bool crowded = is_crowded(s);
 
     random_bytes(data_key, sizeof data_key);
     for (size_t i = 0; orders && i < s->n_nodes; i++) {
-        orders[i] = order_line(s, i, data_key);
+        orders[i] = order_line(s, i, data_key, crowded);
         if (!orders[i]) {
             orders_free(orders, i);
             orders = NULL;

@@ -17,13 +17,13 @@ static const struct cluster_config large_job = {.codec = "fedavg",
                                                 .eval_every = 1,
                                                 .shares_evaluations = true};
 
-static void open_linked(struct cluster *c, const struct cluster_config *cfg)
+static void open_linked(struct cluster *c, const struct cluster_config *cfg, bool is_crowded)
 {
     struct err e = {0};
 
     cluster_open(c, cfg);
     for (int i = 0; i < c->n_nodes; i++)
-        assert_ok(exchange_choose_links(c->nodes[i].x, NULL, &e));
+        assert_ok(exchange_choose_links(c->nodes[i].x, NULL, is_crowded, &e));
 }
 
 static int n_links(const struct cluster *c, int node)
@@ -50,7 +50,7 @@ TEST(a_large_job_has_the_links_of_its_all_reduces_and_those_to_worker_0)
         struct cluster c;
 
         cfg.allreduce = of[k];
-        open_linked(&c, &cfg);
+        open_linked(&c, &cfg, false);
         assert_true(cluster_run(&c));
         for (int i = 0; i < MANY; i++) {
             assert_int_equal(c.nodes[i].phase, NODE_DONE);
@@ -77,11 +77,24 @@ TEST(other_jobs_have_all_links)
     for (size_t k = 0; k < N_OF(of); k++) {
         struct cluster c;
 
-        open_linked(&c, of[k]);
+        open_linked(&c, of[k], k > 0);
         for (int i = 0; i < of[k]->n_workers; i++)
             assert_int_equal(n_links(&c, i), of[k]->n_workers - 1);
         cluster_close(&c);
     }
+}
+
+TEST(a_job_with_few_processors_for_its_workers_has_few_links)
+{
+    struct cluster_config cfg = large_job;
+    struct cluster c;
+
+    cfg.n_workers = 20;
+    open_linked(&c, &cfg, true);
+    assert_true(exchange_has_few_links(c.nodes[1].x));
+    assert_int_equal(n_links(&c, 1), 1);
+    assert_true(cluster_run(&c));
+    cluster_close(&c);
 }
 
 /* The next report for node k from node `from`; what has arrived before it is dropped. */
@@ -116,7 +129,7 @@ TEST(a_report_names_the_end_of_the_chain_and_a_peers_decision_is_passed_on)
     struct exchange *x;
     struct err e = {0};
 
-    open_linked(&c, &large_job);
+    open_linked(&c, &large_job, false);
     x = c.nodes[4].x;
     assert_int_equal(exchange_on_grad(x, 1, &e), CODEC_GO);
     assert_int_equal(exchange_on_step(x, &e), CODEC_WAIT);
@@ -137,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_large_job_has_the_links_of_its_all_reduces_and_those_to_worker_0),
         cmocka_unit_test(other_jobs_have_all_links),
+        cmocka_unit_test(a_job_with_few_processors_for_its_workers_has_few_links),
         cmocka_unit_test(a_report_names_the_end_of_the_chain_and_a_peers_decision_is_passed_on),
     };
 
