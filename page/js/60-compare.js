@@ -16,6 +16,7 @@ psgd.views.compare = (() => {
         bytes: ['Bytes per worker, sent + received', format.bytes],
         time_to_target_s: ['Time to the target', format.seconds],
         bytes_to_target: ['Bytes to the target', format.bytes],
+        steps_to_target: ['Steps to the target', format.count],
     };
 
     /* A result that the page does not know is formatted by the unit in its name. */

@@ -43,6 +43,7 @@ static void take_totals(struct compare_numbers *out, const json_t *doc)
 struct best {
     double target, highest, lowest;
     double reached_at; /* the first x with an accuracy of `target`; NAN: none */
+    double last_loss;
 };
 
 static void note_accuracy(void *ctx, double x, double y)
@@ -62,7 +63,46 @@ static void note_loss(void *ctx, double x, double y)
     b->lowest = fmin(b->lowest, y);
 }
 
-/* Reads the mean curves over x: "time", the seconds of training, or "bytes". *has_curve: the run has
+/* The last value of a curve; NAN: it is not finite, or the curve is empty. */
+static double last_of(const json_t *curve)
+{
+    size_t n = json_array_size(curve);
+
+    return n > 0 && json_is_number(json_array_get(curve, n - 1))
+               ? json_number_value(json_array_get(curve, n - 1))
+               : NAN;
+}
+
+static void note_first(void *ctx, double x, double y)
+{
+    double *first = ctx;
+
+    (void)x;
+    if (isnan(*first))
+        *first = y;
+}
+
+/* *first: the training loss of the first batches, the mean over the workers, which is that of the initial
+ * weights; NAN: the run has no such record. */
+static int read_first_loss(double *first, const struct run *r, struct err *e)
+{
+    const struct series_query q = {.file = "train", .names = "loss", .x = "step"};
+    struct series_request request;
+    json_t *doc;
+
+    *first = NAN;
+    if (series_request_set(&request, &q, e) < 0)
+        return e->code;
+    request.points = SERIES_POINTS;
+    request.nodes_most = 0;
+    if (run_series(&doc, r->folder, &request, e) < 0)
+        return e->code == ERR_NOT_FOUND ? 0 : e->code;
+    run_series_each(json_object_get(doc, "mean"), "loss", note_first, first);
+    json_decref(doc);
+    return 0;
+}
+
+/* Reads the mean curves over x: "time", the seconds of training, "bytes" or "step". *has_curve: the run has
  * evaluations. */
 static int read_mean_curve(struct best *b, bool *has_curve, const struct run *r, const char *x, struct err *e)
 {
@@ -81,6 +121,7 @@ static int read_mean_curve(struct best *b, bool *has_curve, const struct run *r,
     mean = json_object_get(doc, "mean");
     run_series_each(mean, "accuracy", note_accuracy, b);
     run_series_each(mean, "loss", note_loss, b);
+    b->last_loss = last_of(json_object_get(mean, "loss"));
     *has_curve = json_array_size(json_object_get(mean, "x")) > 0;
     json_decref(doc);
     return 0;
@@ -88,31 +129,41 @@ static int read_mean_curve(struct best *b, bool *has_curve, const struct run *r,
 
 int compare_measure(struct compare_numbers *out, const struct run *r, double target, struct err *e)
 {
-    struct best by_time = {target, NAN, NAN, NAN}, by_bytes = by_time;
-    bool has_curve;
+    struct best by_time = {target, NAN, NAN, NAN, NAN}, by_bytes = by_time, by_step = by_time;
+    double first_loss;
+    bool has_curve, has_steps;
 
+    *out = (struct compare_numbers){.has_diverged = false};
     for (int i = 0; i < N_COMPARE_RESULTS; i++)
         out->result[i] = NAN;
     take_totals(out, r->doc);
-    if (read_mean_curve(&by_time, &has_curve, r, "time", e) < 0 ||
+    if (read_mean_curve(&by_time, &has_curve, r, "time", e) < 0 || read_first_loss(&first_loss, r, e) < 0 ||
         (has_curve && !isnan(by_time.reached_at) &&
-         read_mean_curve(&by_bytes, &has_curve, r, "bytes", e) < 0))
+         (read_mean_curve(&by_bytes, &has_curve, r, "bytes", e) < 0 ||
+          read_mean_curve(&by_step, &has_steps, r, "step", e) < 0)))
         return e->code;
     out->result[COMPARE_BEST_ACCURACY] = by_time.highest;
     out->result[COMPARE_BEST_LOSS] = by_time.lowest;
     out->result[COMPARE_TIME_TO_TARGET] = by_time.reached_at;
     out->result[COMPARE_BYTES_TO_TARGET] = by_bytes.reached_at;
+    out->result[COMPARE_STEPS_TO_TARGET] = by_step.reached_at;
+    out->has_diverged = has_curve && (!isfinite(by_time.last_loss) || by_time.last_loss > first_loss);
     return 0;
 }
 
-/* The highest accuracy that all evaluated runs reached, rounded down to four digits; NAN: no run was
- * evaluated. */
-static double common_target(const struct compare_numbers *runs, size_t n)
+bool compare_is_to_target(enum compare_result which)
+{
+    return which == COMPARE_TIME_TO_TARGET || which == COMPARE_BYTES_TO_TARGET ||
+           which == COMPARE_STEPS_TO_TARGET;
+}
+
+double compare_common_target(const struct compare_numbers *runs, size_t n)
 {
     double least = NAN;
 
     for (size_t i = 0; i < n; i++)
-        least = fmin(least, runs[i].result[COMPARE_BEST_ACCURACY]);
+        if (!runs[i].has_diverged)
+            least = fmin(least, runs[i].result[COMPARE_BEST_ACCURACY]);
     return isnan(least) ? NAN : fmin(least, floor(least * 1e4 + 1e-6) / 1e4);
 }
 
@@ -371,7 +422,8 @@ static void choose_labels(char (*labels)[LABEL_MAX], const json_t *differences, 
         snprintf(labels[i], LABEL_MAX, "%s", json_text_at(runs[i].doc, "id"));
 }
 
-static json_t *runs_json(const json_t *differences, const struct run *runs, size_t n)
+static json_t *runs_json(const json_t *differences, const struct compare_numbers *numbers,
+                         const struct run *runs, size_t n)
 {
     char(*labels)[LABEL_MAX] = calloc(n ? n : 1, sizeof *labels);
     json_t *list = json_array();
@@ -383,22 +435,22 @@ static json_t *runs_json(const json_t *differences, const struct run *runs, size
 
         json_array_append_new(
             list,
-            json_pack("{s:s, s:s, s:o, s:s, s:o, s:O?, s:O?}", "id", json_text_at(runs[i].doc, "id"), "name",
-                      json_text_at(runs[i].doc, "name"), "label", json_text(labels[i], SIZE_MAX), "state",
-                      json_text_at(runs[i].doc, "state"), "folder", json_text(runs[i].folder, SIZE_MAX),
-                      "tags", json_object_get(facts, "tags"), "note", json_object_get(facts, "note")));
+            json_pack("{s:s, s:s, s:o, s:s, s:b, s:o, s:O?, s:O?}", "id", json_text_at(runs[i].doc, "id"),
+                      "name", json_text_at(runs[i].doc, "name"), "label", json_text(labels[i], SIZE_MAX),
+                      "state", json_text_at(runs[i].doc, "state"), "diverged", numbers[i].has_diverged,
+                      "folder", json_text(runs[i].folder, SIZE_MAX), "tags", json_object_get(facts, "tags"),
+                      "note", json_object_get(facts, "note")));
     }
     free(labels);
     return list;
 }
 
-/* The results that at least one run has; time and bytes to the target only if there is a target. */
+/* The results that at least one run has; time, bytes and steps to the target only if there is a target. */
 static json_t *results_json(const struct compare_numbers *numbers, size_t n, double target)
 {
     json_t *list = json_array();
 
     for (int k = 0; k < N_COMPARE_RESULTS; k++) {
-        bool is_to_target = k == COMPARE_TIME_TO_TARGET || k == COMPARE_BYTES_TO_TARGET;
         json_t *values = json_array();
         bool has_any = false;
 
@@ -406,7 +458,7 @@ static json_t *results_json(const struct compare_numbers *numbers, size_t n, dou
             has_any |= !isnan(numbers[i].result[k]);
             json_array_append_new(values, json_real_or_null(numbers[i].result[k]));
         }
-        if (is_to_target ? !isnan(target) : has_any)
+        if (compare_is_to_target((enum compare_result)k) ? !isnan(target) : has_any)
             json_array_append_new(list,
                                   json_pack("{s:s, s:O}", "name", compare_result_names[k], "values", values));
         json_decref(values);
@@ -531,11 +583,11 @@ int compare_runs(json_t **out, const struct run *runs, size_t n, double target, 
     rc = numbers && differences ? measure_all(numbers, runs, n, target, e)
                                 : err_set(e, ERR_NOMEM, "no memory for the comparison");
     if (rc == 0 && isnan(target)) {
-        target = common_target(numbers, n);
+        target = compare_common_target(numbers, n);
         rc = isnan(target) ? 0 : measure_all(numbers, runs, n, target, e);
     }
     if (rc == 0) {
-        *out = json_pack("{s:o, s:o, s:O, s:o}", "runs", runs_json(differences, runs, n), "target",
+        *out = json_pack("{s:o, s:o, s:O, s:o}", "runs", runs_json(differences, numbers, runs, n), "target",
                          json_real_or_null(target), "settings", differences, "results",
                          results_json(numbers, n, target));
         rc = *out ? compare_metrics(json_object_get(*out, "results"), runs, n, e)

@@ -23,7 +23,8 @@ enum { COMPARE_RUNS = 1000, COMPARE_METRICS = 8 };
     C(TIME, "time_s", "seconds from the job's start to its end, of the node that took longest") \
     C(BYTES, "bytes", "sent and received by a worker, the mean over the workers") \
     C(TIME_TO_TARGET, "time_to_target_s", "seconds of training until the mean accuracy reached the target") \
-    C(BYTES_TO_TARGET, "bytes_to_target", "sent and received by a worker in that time")
+    C(BYTES_TO_TARGET, "bytes_to_target", "sent and received by a worker in that time") \
+    C(STEPS_TO_TARGET, "steps_to_target", "steps of a worker in that time")
 /* clang-format on */
 #define COMPARE_ID(ID, ...) COMPARE_##ID,
 enum compare_result { COMPARE_RESULTS(COMPARE_ID) N_COMPARE_RESULTS };
@@ -33,21 +34,29 @@ extern const char *const compare_result_names[N_COMPARE_RESULTS]; /* the names a
 
 struct compare_numbers {
     double result[N_COMPARE_RESULTS]; /* NAN: the run lacks this result */
+    bool has_diverged; /* the last loss on the test set is not finite, or above that of the first batch */
 };
+
+/* True if a run has the result only with a target. */
+bool compare_is_to_target(enum compare_result which);
+
+/* The highest accuracy that all of the runs reached which have been evaluated and have not diverged, rounded
+ * down to four digits; NAN: there is none. */
+double compare_common_target(const struct compare_numbers *runs, size_t n);
 
 /* Sets *out to the results of one run. `target`: an accuracy; NAN: none. A run without evaluations has only
  * the results in its run.json. ERR_PROTOCOL: an invalid eval.csv; ERR_IO, ERR_NOMEM. */
 int compare_measure(struct compare_numbers *out, const struct run *r, double target, struct err *e);
 
 /* Sets *out, which the caller owns, to
- *     {"runs": [{"id", "name", "label", "state", "folder", "tags", "note"}], "target": 0.97,
+ *     {"runs": [{"id", "name", "label", "state", "diverged", "folder", "tags", "note"}],
+ *      "target": 0.97,
  *      "settings": [{"name", "values"}], "results": [{"name", "values"}]}
  * A label is short and different for each run. "settings" are those that differ between runs; codec, model
  * and data are compared by their SHA-256 too. "values" has one element for each run, null where the run lacks
  * it. Results that no run has are left out. Behind them come the last values of the first COMPARE_METRICS
- * names in metrics.csv, as "metrics/f1". `target`: NAN: the highest accuracy that all evaluated runs reached,
- * rounded down to four digits; null in the document if no run was evaluated. ERR_USAGE: more than
- * COMPARE_RUNS runs. Other errors as of compare_measure(). */
+ * names in metrics.csv, as "metrics/f1". `target`: NAN: that of compare_common_target(), null in the document
+ * if there is none. ERR_USAGE: more than COMPARE_RUNS runs. Other errors as of compare_measure(). */
 int compare_runs(json_t **out, const struct run *runs, size_t n, double target, struct err *e);
 
 /* compare_table.c, the comparison as text. */

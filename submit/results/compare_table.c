@@ -11,7 +11,7 @@
 /* More than SETTINGS_IN_TABLE settings get a table of their own. */
 enum { SETTINGS_IN_TABLE = 5, VALUE_MAX = 48 };
 
-enum unit { UNIT_NONE, UNIT_SECONDS, UNIT_BYTES };
+enum unit { UNIT_NONE, UNIT_SECONDS, UNIT_BYTES, UNIT_STEPS };
 
 static const struct {
     const char *head;
@@ -25,6 +25,7 @@ static const struct {
     [COMPARE_BYTES] = {"bytes/worker", UNIT_BYTES},
     [COMPARE_TIME_TO_TARGET] = {"time to", UNIT_SECONDS},
     [COMPARE_BYTES_TO_TARGET] = {"bytes to", UNIT_BYTES},
+    [COMPARE_STEPS_TO_TARGET] = {"steps to", UNIT_STEPS},
 };
 
 const char *compare_result_text(char out[TEXT_AMOUNT], enum compare_result which, double v)
@@ -35,6 +36,8 @@ const char *compare_result_text(char out[TEXT_AMOUNT], enum compare_result which
         text_seconds(out, v);
     else if (columns[which].unit == UNIT_BYTES)
         text_bytes(out, v < 0 ? 0 : v < 0x1p63 ? (uint64_t)v : UINT64_MAX);
+    else if (columns[which].unit == UNIT_STEPS)
+        snprintf(out, TEXT_AMOUNT, "%.0f", v);
     else
         text_result(out, v);
     return out;
@@ -42,7 +45,7 @@ const char *compare_result_text(char out[TEXT_AMOUNT], enum compare_result which
 
 const char *compare_result_head(char out[TEXT_AMOUNT], enum compare_result which, double target)
 {
-    if (which == COMPARE_TIME_TO_TARGET || which == COMPARE_BYTES_TO_TARGET)
+    if (compare_is_to_target(which))
         snprintf(out, TEXT_AMOUNT, "%s %.6g", columns[which].head, target);
     else
         snprintf(out, TEXT_AMOUNT, "%s", columns[which].head);
@@ -165,7 +168,8 @@ static void put_run(struct text_table *t, const json_t *doc, size_t run, bool ha
 
     text_table_cell(t, "%s", json_text_at(of, "id"));
     text_table_cell(t, "%s", json_text_at(of, "name"));
-    text_table_cell(t, "%s", json_text_at(of, "state"));
+    text_table_cell(t, "%s%s", json_text_at(of, "state"),
+                    json_is_true(json_object_get(of, "diverged")) ? ", diverged" : "");
     json_array_foreach(json_object_get(doc, "settings"), i, row) if (has_settings) put_setting(t, row, run);
     json_array_foreach(json_object_get(doc, "results"), i, row)
     {

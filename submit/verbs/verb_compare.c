@@ -16,9 +16,10 @@ static int print_comparison(const json_t *doc, bool is_chosen, struct err *e)
         "\nAccuracy and loss are means over the workers, on the test set; bytes are those that a worker sent "
         "and received.\n");
     if (json_is_number(target))
-        printf("Time and bytes to an accuracy of %.6g: %s.\n", json_number_value(target),
-               is_chosen ? "the one of --target"
-                         : "the highest that all runs reached; --target X chooses another");
+        printf("Time, bytes and steps to an accuracy of %.6g: %s.\n", json_number_value(target),
+               is_chosen
+                   ? "the one of --target"
+                   : "the highest that all runs reached which have not diverged; --target X chooses another");
     return 0;
 }
 

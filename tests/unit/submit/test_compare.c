@@ -120,6 +120,31 @@ TEST(results_are_means_over_the_workers)
     assert_true(result(doc, "bytes", 0) == 90); /* of a worker: (70 + 110) / 2 */
     assert_true(result(doc, "time_to_target_s", 0) == 4);
     assert_true(result(doc, "bytes_to_target", 0) == 20);
+    assert_true(result(doc, "steps_to_target", 0) == 20);
+    json_decref(doc);
+    unit_remove(folder);
+}
+
+/* Run d ends with a higher loss than its first batches had, run e with one that is no number. */
+TEST(a_diverged_run_is_marked_and_does_not_set_the_target)
+{
+    char path[160];
+    json_t *doc, *runs;
+
+    begin();
+    make_run("d", "{\"id\":\"j-d\",\"name\":\"d\",\"state\":\"succeeded\",\"settings\":{\"seed\":2}}",
+             "1,0,1,10,1,9e9,0.1,5,5\n");
+    snprintf(path, sizeof path, "%s/d/records", folder);
+    put(path, "train.csv",
+        "time_s,node,step,samples,loss,accuracy\n1,0,1,8,2.2,0.1\n1,1,1,8,2.4,0.1\n2,0,2,8,8e9,0.1\n");
+    make_run("e", "{\"id\":\"j-e\",\"name\":\"e\",\"state\":\"succeeded\",\"settings\":{\"seed\":3}}",
+             "1,0,1,10,1,2,0.2,5,5\n2,0,2,20,1,nan,0.1,5,5\n");
+    doc = compare((const char *const[]){"a", "b", "d", "e"}, 4, NAN);
+    runs = json_object_get(doc, "runs");
+
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(json_is_true(json_object_get(json_array_get(runs, i), "diverged")), i >= 2);
+    assert_true(json_number_value(json_object_get(doc, "target")) == 0.65);
     json_decref(doc);
     unit_remove(folder);
 }
@@ -272,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_means_over_the_workers),
+        cmocka_unit_test(a_diverged_run_is_marked_and_does_not_set_the_target),
         cmocka_unit_test(the_last_values_of_metrics_are_results),
         cmocka_unit_test(the_target_is_what_all_evaluated_runs_reached),
         cmocka_unit_test(a_target_that_no_run_reached_has_no_time),
