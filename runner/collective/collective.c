@@ -293,6 +293,15 @@ bool collective_is_under_way(const struct collective *c)
     return c->now || c->sum.is_under_way;
 }
 
+bool collective_is_awaited(const struct collective *c)
+{
+    bool is_awaited = false;
+
+    for (int k = 0; !c->now && k < c->cfg.n_nodes; k++)
+        is_awaited |= c->senders[k].is_paused;
+    return is_awaited;
+}
+
 /* MPI may send nothing for an empty vector; a plan does, so that its two statements hold. */
 static bool is_for_mesh(const struct collective *c, const struct collective_request *request)
 {

@@ -79,6 +79,9 @@ int collective_link(const struct collective *c, const struct collective_request 
  * this kind. */
 int collective_start(struct collective *c, const struct collective_request *request, struct err *e);
 bool collective_is_under_way(const struct collective *c);
+/* Has a peer begun the next collective, and is none under way here? Nothing that this peer has sent since is
+ * received before that collective begins here, too. */
+bool collective_is_awaited(const struct collective *c);
 /* `in` of the collective under way is now complete from `ready` on: advances as far as possible. */
 int collective_ready(struct collective *c, size_t ready, struct err *e);
 /* Handles an event of the mesh while a collective is under way: a chunk, or any other event, because the

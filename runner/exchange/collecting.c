@@ -3,6 +3,11 @@
 
 #include "runner/exchange/exchange_private.h"
 
+bool collecting_is_awaited(const struct channel *ch)
+{
+    return ch->collecting.collective && collective_is_awaited(ch->collecting.collective);
+}
+
 bool collecting_is_on_mesh(const struct channel *ch)
 {
     return ch->collecting.collective && collective_is_under_way(ch->collecting.collective);

@@ -56,6 +56,7 @@ int collecting_advance(struct channel *ch, const struct mesh_event *ev, struct e
 int collecting_on_event(struct channel *ch, const struct mesh_event *ev, struct err *e);
 int collecting_ready(struct channel *ch, size_t ready); /* grads are complete from `ready` on */
 bool collecting_is_on_mesh(const struct channel *ch);   /* is a collective under way on the mesh? */
+bool collecting_is_awaited(const struct channel *ch);   /* as collective_is_awaited() */
 int collecting_notify(struct channel *ch);              /* calls on_collective if a collective is complete */
 bool collecting_cannot_complete(
     const struct channel *ch); /* it waits for a chunk that can no longer arrive */

@@ -184,12 +184,25 @@ bool save_vote_has_saved(const struct exchange *x)
     return x->save_vote.stage == SAVE_VOTE_SAVED;
 }
 
+static bool is_awaited(const struct exchange *x)
+{
+    for (int i = 0; i < x->n_channels; i++)
+        if (collecting_is_awaited(&x->channels[i]))
+            return true;
+    return false;
+}
+
+static bool is_held(const struct exchange *x)
+{
+    const struct save_vote *v = &x->save_vote;
+
+    return v->stage == SAVE_VOTE_PROMISED && steps_done(x) >= v->promised && !is_awaited(x);
+}
+
 int save_vote_hold(struct exchange *x)
 {
-    struct save_vote *v = &x->save_vote;
-
-    v->waits = v->stage == SAVE_VOTE_PROMISED && steps_done(x) >= v->promised;
-    return v->waits ? CODEC_WAIT : CODEC_GO;
+    x->save_vote.waits = is_held(x);
+    return x->save_vote.waits ? CODEC_WAIT : CODEC_GO;
 }
 
 uint64_t save_vote_point(const struct exchange *x)
@@ -321,6 +334,8 @@ int save_vote_update(struct exchange *x)
 {
     struct save_vote *v = &x->save_vote;
 
+    if (v->stage == SAVE_VOTE_PROMISED)
+        v->waits = v->waits && is_held(x);
     if (!v->workers || v->n_left == x->n_left)
         return CODEC_GO;
     v->n_left = x->n_left;

@@ -11,7 +11,9 @@
  *     all     go on                      <-- STOP_VOTE_SAVED, t ---  when all workers have saved
  *
  * s: a worker that receives the request in step n sends n + 1 at once, and not at the end of its step, so
- * that no worker waits here for a step of another one. t: the last step of the round that has the greatest s.
+ * that no worker waits here for a step of another one. A worker that finds after step s that a peer has begun
+ * the next collective goes on to that: it cannot receive the peer's message, which follows a chunk of that
+ * collective, and t is not less than the peer's step. t: the last step of the round that has the greatest s.
  * In the midst of a round a node could be a checkpoint ahead of another one, and each keeps only two
  * (checkpoint.h).
  *
@@ -85,7 +87,8 @@ int save_vote_saved(struct exchange *x, struct err *e);
  * code. */
 int save_vote_on_point(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b);
 int save_vote_on_saved(struct exchange *x, const struct mesh_head *h, const struct mesh_buf *b);
-int save_vote_update(struct exchange *x); /* after any event: a worker may have left */
+/* After any event: a worker may have left, or begun a collective. */
+int save_vote_update(struct exchange *x);
 void save_vote_waits_for(const struct exchange *x, char *out, size_t size);
 int save_vote_awaits(const struct exchange *x); /* STALL_NO_NODE: no node */
 

@@ -16,16 +16,22 @@ struct bench {
     int n_nodes;
 };
 
-static void open_bench(struct bench *b, struct cluster_config cfg)
+static void open_job(struct bench *b, struct cluster_config cfg)
 {
     cfg.n_workers = WORKERS;
     cfg.n_params = 26;
     cfg.n_steps = STEPS;
     cfg.saves = true;
-    cfg.goes_on = 1;
     b->e = (struct err){0};
     b->n_nodes = WORKERS + cfg.n_servers;
     cluster_open(&b->c, &cfg);
+}
+
+/* One that continues without a lost node. */
+static void open_bench(struct bench *b, struct cluster_config cfg)
+{
+    cfg.goes_on = 1;
+    open_job(b, cfg);
 }
 
 static struct exchange *node(const struct bench *b, int slot)
@@ -136,6 +142,35 @@ TEST(a_worker_begins_no_step_after_the_one_that_it_has_promised)
     assert_point(&b, 4);
     assert_int_equal(save_vote_hold(node(&b, 2)), CODEC_GO);
     cluster_close(&b.c);
+}
+
+/* A peer got the request only after it had sent chunks of the next step: its message comes behind them. */
+TEST(a_worker_goes_on_if_a_peer_has_begun_the_next_collective)
+{
+    for (int is_early = 0; is_early <= 1; is_early++) {
+        const struct mesh_head chunk = {.kind = FRAME_CHUNK, .peer = 1, .round = 1};
+        struct mesh_event nothing = {.kind = MESH_NOTHING};
+        struct bench b;
+        struct mesh *m;
+        void *at;
+
+        open_job(&b, (struct cluster_config){.codec = "allreduce", .path = COMBINE_PATH_ALLREDUCE});
+        m = b.c.nodes[0].mesh;
+        ask(&b, 0);
+        set_step(&b, 0, 1);
+        if (!is_early)
+            assert_int_equal(save_vote_hold(node(&b, 0)), CODEC_WAIT);
+        assert_int_equal(m->sink(m->owner, &chunk, 4, &at), MESH_SINK_LATER);
+        if (is_early)
+            assert_int_equal(save_vote_hold(node(&b, 0)), CODEC_GO);
+        else
+            assert_int_equal(exchange_on_event(node(&b, 0), &nothing, &b.e), CODEC_GO);
+        assert_false(exchange_waits(node(&b, 0)));
+        set_step(&b, 1, 1);
+        settle(&b);
+        assert_point(&b, 2);
+        cluster_close(&b.c);
+    }
 }
 
 TEST(several_checkpoints_may_be_asked_for_one_after_the_other)
@@ -311,6 +346,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_nodes_save_after_the_same_step_whoever_is_asked),
         cmocka_unit_test(a_worker_begins_no_step_after_the_one_that_it_has_promised),
+        cmocka_unit_test(a_worker_goes_on_if_a_peer_has_begun_the_next_collective),
         cmocka_unit_test(several_checkpoints_may_be_asked_for_one_after_the_other),
         cmocka_unit_test(a_server_that_has_saved_ignores_the_point_that_a_late_worker_forwards),
         cmocka_unit_test(nothing_is_saved_at_the_end_of_the_job),
