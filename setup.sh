@@ -37,8 +37,10 @@ python numpy                      | python3-numpy        | python3-numpy       |
 program shellcheck                | shellcheck           | ShellCheck          | ShellCheck          | shellcheck    | shellcheck
 program valgrind                  | valgrind             | valgrind            | valgrind            | valgrind      | valgrind
 ? program ld.lld                  | lld                  | lld                 | lld                 | lld           | lld
-? program mpirun.openmpi           | openmpi-bin libopenmpi-dev | openmpi-devel  | openmpi-devel       | openmpi       | openmpi-dev openmpi
-? program mpirun.mpich             | mpich libmpich-dev   | mpich-devel         | mpich-devel         |               |
+? mpi openmpi                      | openmpi-bin libopenmpi-dev | openmpi-devel  | openmpi-devel       | openmpi       | openmpi-dev openmpi
+? mpi mpich                        | mpich libmpich-dev   | mpich-devel         | mpich-devel         |               |
+? program slurmctld                | slurm-wlm munge      | slurm-slurmctld slurm-slurmd slurm munge | slurm slurm-node munge | |
+? program strace                   | strace               | strace              | strace              | strace        | strace
 ? python onnx                     | python3-onnx         | python3-onnx        |                     |               |
 ? program gnuplot                 | gnuplot-nox          | gnuplot             | gnuplot             | gnuplot       | gnuplot
 ? program dpkg-shlibdeps          | dpkg-dev             |                     |                     |               |
@@ -66,6 +68,7 @@ trap 'rm -rf "$tmp"' EXIT
 has() {
     case $1 in
     program) command -v "$2" ;;
+    mpi) "$(dirname "$0")/tests/lib/mpirun_of" "$2" ;;
     # A python3 installed by the user may lack a module that the system's has.
     python) python3 -c "import $2" || /usr/bin/python3 -c "import $2" ;;
     sanitizers) echo 'int main(void) { return 0; }' | clang -fsanitize=address,undefined -x c - -o "$tmp/probe" ;;

@@ -9,7 +9,7 @@ pretend_machine() {
     mkdir bin
     : >has
     echo 0 >uid
-    for p in sh awk cat cut env grep ln mktemp rm sed tr; do ln -s "$(type -P $p)" bin/; done
+    for p in sh awk cat cut dirname env grep ln mktemp rm sed tr; do ln -s "$(type -P $p)" bin/; done
     cat >bin/pretend <<'PRETEND'
 #!/bin/sh
 # One of the programs of a machine, chosen by its name. In $M: packages (apt's packages, and the contents of each), has
@@ -53,6 +53,7 @@ apt-get)
         esac
     done
     ;;
+mpicc.*) echo "psgd: ${name#mpicc.}" ;;
 cc | clang)
     case " $* " in
     *' -E '*) cat "$M/clang" && exit ;;
@@ -95,13 +96,16 @@ jq jq
 libcmocka-dev cmocka.h
 nftables nft
 openmpi-bin mpirun.openmpi
-libopenmpi-dev
+libopenmpi-dev mpicc.openmpi
 mpich mpirun.mpich
-libmpich-dev
+libmpich-dev mpicc.mpich
+munge munged
 procps pgrep
 python3 python3
 python3-numpy numpy
 shellcheck shellcheck
+slurm-wlm slurmctld
+strace strace
 valgrind valgrind
 PACKAGES
         printf '%s\n' "$@"
