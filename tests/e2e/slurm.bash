@@ -6,7 +6,7 @@ CLUSTER=$ROOT/tests/lib/slurm_cluster
 
 setup_file() {
     "$CLUSTER" missing >"$BATS_FILE_TMPDIR/missing" || return 0
-    "$CLUSTER" up "$BATS_FILE_TMPDIR/cluster" 4 8 3>&- || "$CLUSTER" down "$BATS_FILE_TMPDIR/cluster"
+    "$CLUSTER" up "$BATS_FILE_TMPDIR/cluster" 4 8 3>&- || { "$CLUSTER" down "$BATS_FILE_TMPDIR/cluster" && return 1; }
 }
 
 teardown_file() {
