@@ -5,41 +5,67 @@ load lib
 load documents
 load ranks
 
-# equal_over MPI N S OPTION...: whether a job of N workers and S servers ends over MPI with the weights of TCP. One that cannot be packed
-# must be refused over TCP, too, by the same sentence.
-equal_over() {
-    local mpi=$1 ranks=$(($2 + $3)) settings=(-n "$2" --servers "$3" --dataset "$FEW" --epochs 1 --seed 3 "${@:4}") code=0
-    rm -rf tcp over
-    "$SUBMIT" pack -q -o over "${settings[@]}" --transport mpi >over.log 2>&1 || code=$?
-    if [ $code != 0 ]; then
-        "$SUBMIT" pack -q -o tcp "${settings[@]}" >tcp.log 2>&1 && return 1
-        echo "$* is refused: $(<over.log)"
-        diff over.log tcp.log
-        return
-    fi
-    grep -q 'nothing confines the codec' over.log
-    "$SUBMIT" pack -q -o tcp "${settings[@]}"
-    ranks tcp "$ranks"
-    by_mpi "$mpi" "$ranks" "$BUILD/job_runner" --job over >"$mpi.log" 2>&1 || { cat "$mpi.log"; return 1; }
-    "$SUBMIT" collect -q tcp
+# mpis: the names of those that are installed and that psgd was built with.
+mpis() {
+    local mpi
+    for mpi in mpich openmpi; do has_mpi $mpi && echo $mpi; done
+    return 0
+}
+
+# run_over MPI N: the job in the folder over, of N nodes.
+run_over() {
+    by_mpi "$1" "$2" "$BUILD/job_runner" --job over >mpi.log 2>&1 || { cat mpi.log && return 1; }
     "$SUBMIT" collect -q over
+}
+
+# equal_over MPI N S OPTION...: a job of N workers and S servers ends over MPI with the weights of TCP.
+equal_over() {
+    local settings=(-n "$2" --servers "$3" --dataset "$FEW" --epochs 1 --seed 3 "${@:4}")
+    rm -rf tcp over
+    "$SUBMIT" pack -q -o over "${settings[@]}" --transport mpi >over.log 2>&1
+    grep -q 'nothing confines the codec' over.log
+    run_over "$1" $(($2 + $3))
+    "$SUBMIT" pack -q -o tcp "${settings[@]}"
+    ranks tcp $(($2 + $3))
+    "$SUBMIT" collect -q tcp
     echo "$*: $(digests over/results)"
     [ -n "$(digests over/results)" ]
     [ "$(digests over/results)" = "$(digests tcp/results)" ]
 }
 
+# each_way MPI: by collectives, in shared memory and not, with a server and by messages.
+each_way() {
+    equal_over "$1" 2 0 --codec allreduce
+    [ "$(jq -r '.nodes[0].isolation' over/results/run.json)" = none ]
+    equal_over "$1" 2 0 --codec allreduce --local-path off
+    equal_over "$1" 2 1 --codec ps
+    equal_over "$1" 2 0 --codec fedavg:every=20 --path gather
+}
+
 @test "over MPI a job ends with the weights of the same job over TCP, by collectives, with a server and by messages" {
-    local mpi has=0
-    for mpi in openmpi mpich; do
-        has_mpi $mpi || continue
-        has=1
-        equal_over $mpi 2 0 --codec allreduce
-        [ "$(jq -r '.nodes[0].isolation' over/results/run.json)" = none ]
-        equal_over $mpi 2 0 --codec allreduce --local-path off
-        equal_over $mpi 2 1 --codec ps
-        equal_over $mpi 2 0 --codec fedavg:every=20 --path gather
-    done
-    [ $has = 1 ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
+    local mpi
+    mpi=$(mpis | head -n 1)
+    [ -n "$mpi" ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
+    each_way "$mpi"
+}
+
+# bats test_tags=check
+@test "and likewise over a second MPI, and each fulfills the contract of a mesh" {
+    local mpi
+    mpi=$(mpis | sed -n 2p)
+    [ -n "$mpi" ] || skip "two MPIs are not installed, or psgd was built without one of them"
+    each_way "$mpi"
+    cd "$ROOT"
+    PSGD_TEST_EACH_MPI=1 limited "$BUILD/tests/suite/test_mesh"
+}
+
+# refused_over_tcp OPTION...: a job that cannot be packed for MPI, for the reason in over.log, cannot for TCP, either.
+refused_over_tcp() {
+    if "$SUBMIT" pack -q -o tcp "$@" >tcp.log 2>&1; then
+        echo "only MPI refuses $*: $(<over.log)"
+        return 1
+    fi
+    diff over.log tcp.log
 }
 
 # Two machines, by the names of their processes. Within each the two workers share memory.
@@ -65,26 +91,31 @@ equal_over() {
 }
 
 # Asynchronous rules depend on times: these must end well.
+# bats test_tags=long
 @test "over MPI every rule ends with the weights of TCP, with two and four workers, or is refused as over TCP" {
-    is_long || skip "LONG=1 runs each rule over MPI"
-    local mpi rule n has=0
-    for mpi in openmpi mpich; do
-        has_mpi $mpi || continue
-        has=1
+    [ -n "$(mpis)" ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
+    local mpi rule n way servers options job
+    for mpi in $(mpis); do
         for rule in "$BUILD"/codecs/*.so; do
-            rule=$(basename "$rule" .so)
             for n in 2 4; do
-                equal_over $mpi $n 0 --codec "$rule" --local-path off
-                equal_over $mpi $n 1 --codec "$rule"
-                rm -rf over
-                "$SUBMIT" pack -q -o over -n $n --servers 1 --codec "$rule" --parallel_sgd asgd --dataset "$FEW" --epochs 1 --transport mpi || continue
-                by_mpi $mpi $((n + 1)) "$BUILD/job_runner" --job over >$mpi.log 2>&1 || { cat $mpi.log; false; }
-                "$SUBMIT" collect -q over
+                for way in "0 --local-path off" 1 "1 --parallel_sgd asgd"; do
+                    read -r servers options <<<"$way"
+                    rm -rf over
+                    # shellcheck disable=SC2206 # split into words
+                    job=(-n $n --servers "$servers" --codec "$(basename "$rule" .so)" $options --dataset "$FEW" --epochs 1)
+                    "$SUBMIT" pack -q -o over "${job[@]}" --transport mpi >over.log 2>&1 || {
+                        refused_over_tcp "${job[@]}"
+                        continue
+                    }
+                    case $options in
+                    *asgd) run_over "$mpi" $((n + servers)) ;;
+                    *) equal_over "$mpi" $n "$servers" "${job[@]:4}" ;;
+                    esac
+                    [ "$(nproc)" -ge $((n + servers)) ] || grep -q "$((n + servers)) nodes share the" over/node-0/run/node.log
+                done
             done
         done
-        if [ "$(nproc)" -lt 4 ]; then grep -q '5 nodes share the' over/node-0/run/node.log; fi
     done
-    [ $has = 1 ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
 }
 
 # nearest DIR DIR: whether no weight of a job differs from that of the other by more than 1e-6.
@@ -232,6 +263,15 @@ plain --transport mpi --redundancy 2|path allreduce takes one gradient of each w
 ps --servers 1 --transport mpi|path allreduce is for workers only
 gossip --transport mpi|--allreduce has no effect in this job: codec gossip sums no vectors over all workers
 EOF
+}
+
+@test "psgd-run ends with the same weights under mpirun and by the variables of another launcher" {
+    needs_mpirun
+    local job=(--codec fedavg --model softmax --dataset "$FEW" --epochs 1)
+    with_open_mpi limited mpirun -n 2 "$BUILD/psgd-run" -o mpi "${job[@]}" 3>&-
+    launch 2 "$BUILD/psgd-run" -o other "${job[@]}"
+    [ -n "$(digests mpi/results)" ]
+    [ "$(digests mpi/results)" = "$(digests other/results)" ]
 }
 
 @test "docs/clusters.md: with mpirun" {
