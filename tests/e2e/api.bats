@@ -6,7 +6,7 @@ FEW=digits:train=2560,test=400
 
 # slow_job [OPTION...]: it runs until it is cancelled, and takes little of the processors from its 60th step on.
 slow_job() {
-    gated plain '(usleep(50000), 0)' # no gate but a pause
+    paced plain
     long_job --codec gated.c --round-timeout "$TEST_LIMIT" --dataset "$FEW" --detach -o long "$@"
 }
 

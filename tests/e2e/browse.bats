@@ -90,8 +90,8 @@ is_unreachable() { [ "$(get /api/jobs | jq -r ".agents[$1].state")" = unreachabl
     # A running job: its curves grow, events say so, and it can be cancelled. What was recorded of it here comes later than what
     # its agents say.
     cp -r state later
-    gated fedavg '(usleep(50000), 0)' # no gate but a pause, so that it takes little of the processors
-    XDG_STATE_HOME=$T/later "$SUBMIT" --codec gated.c --round-timeout "$TEST_LIMIT" --node_count 2 --epochs 100000 --record-every 10 \
+    paced plain
+    XDG_STATE_HOME=$T/later "$SUBMIT" --codec gated.c --round-timeout "$TEST_LIMIT" --node_count 2 --epochs 100000 \
         --dataset digits:train=2560,test=200 -o runs/live >/dev/null 2>live.err &
     HOLDERS+=("$!")
     job=$!

@@ -388,6 +388,10 @@ serves_the_next_job() {
     "$SUBMIT" -q --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o next
 }
 
+# paced CODEC: gated.c without a gate but with a pause, so that a job that is to run for as long as the test takes little of the
+# processors.
+paced() { gated "$1" '(usleep(50000), 0)'; }
+
 # open_gate: for the nodes that are there, and for later ones until the test removes gate/open.
 open_gate() {
     touch "$T/gate/open"

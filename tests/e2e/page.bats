@@ -45,7 +45,7 @@ made() { python3 "$ROOT/tests/e2e/page.py" - "$@"; }
     for lr in 0.05 0.1; do
         $SUBMIT $common --epochs 1 --codec fedavg --learn_rate $lr --name "run-$lr" -o "logs/$lr" >out.txt 2>&1
     done
-    gated fedavg '(usleep(50000), 0)' # no gate but a pause, so that the browser has the processors
+    paced fedavg # the browser needs the processors
     # shellcheck disable=SC2086
     $SUBMIT $common --epochs 100000 --codec gated.c --round-timeout "$TEST_LIMIT" --name endless -o logs/endless >endless.txt 2>&1 3>&- &
     local endless=$!

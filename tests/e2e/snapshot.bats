@@ -78,7 +78,8 @@ CODEC
 @test "the model of a job with servers is at the node that holds it, which the answer of another node names" {
     start_agents 4
     write_workers 2 1
-    long_job --codec ps --psgd asgd --model softmax --detach -o asgd
+    paced ps
+    long_job --codec gated.c --psgd asgd --model softmax --detach -o asgd
     within 60 is_at_step 0 20
     "$SUBMIT" snapshot --node -2 -o server.safetensors
     "$SUBMIT" snapshot --node 1 -o worker.safetensors
@@ -86,16 +87,18 @@ CODEC
     [ "$(meta server.safetensors arch)" = "$(meta worker.safetensors arch)" ]
     "$SUBMIT" cancel -q "$(only_job 0)"
     # The servers of a mean have it for a moment only, and several servers a part each.
-    long_job --codec fedavg --local-steps 5 --model softmax --detach -o mean
+    paced fedavg
+    long_job --codec gated.c --local-steps 5 --model softmax --detach -o mean
     within 60 is_at_step 0 20
     run "$SUBMIT" snapshot --node -2 -o no.safetensors
     echo "$output"
     [ "$status" -ne 0 ]
-    [[ "$output" == *"codec fedavg keeps the model on the workers, not on the server; ask a worker"* ]]
+    [[ "$output" == *"codec gated keeps the model on the workers, not on the server; ask a worker"* ]]
     "$SUBMIT" snapshot -o mean.safetensors
     "$SUBMIT" cancel -q "$(only_job 0)"
     write_workers 2 2
-    long_job --codec ps --model softmax --detach -o two
+    paced ps
+    long_job --codec gated.c --model softmax --detach -o two
     within 60 is_at_step 0 20
     run "$SUBMIT" snapshot --node -3 -o no.safetensors
     [[ "$output" == *"a server of several holds a part of the model only; ask a worker"* ]]

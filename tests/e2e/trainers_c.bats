@@ -81,20 +81,25 @@ as_built_in() {
     are_equal "$1" "$1-program"
 }
 
+@test "a job by a program that links nn/ equals the built-in one to the bit" {
+    start_agents 2
+    as_built_in fedavg --codec fedavg --local-steps 3 # and the last steps are no whole round
+    as_built_in diloco --codec diloco --local-steps 5 --eval-every 4
+    as_built_in sockets --codec allreduce --local-path off --max-steps 13
+    as_built_in topk --codec doublesqueeze --compress topk:per=layer,ef=true
+}
+
 # With LONG=1 every rule that takes a program, and more options.
-@test "a job by a program that links nn/ equals the built-in one to the bit, by each kind of rule, path and compressor" {
+# bats test_tags=check
+@test "and so does one by each kind of rule, path and option" {
     start_agents 2
     local rule every="--local-steps 5"
     # shellcheck disable=SC2086 # options
     {
-        as_built_in fedavg --codec fedavg --local-steps 3 # and the last steps are no whole round
-        as_built_in diloco --codec diloco $every --eval-every 4
         as_built_in fedprox --codec fedprox $every
         as_built_in scaffold --codec scaffold $every
         as_built_in allreduce --codec allreduce --max-steps 13
-        as_built_in sockets --codec allreduce --local-path off
         as_built_in doublebuffer --codec doublebuffer
-        as_built_in topk --codec doublesqueeze --compress topk:per=layer,ef=true
         as_built_in median --codec fedavg $every --aggregate median
         as_built_in participate --codec fedavg --local-steps 2 --participate 0.5
         as_built_in overlap --codec fedavg $every --overlap 1

@@ -89,7 +89,7 @@ static int every_length(struct shm_nodes *c, struct shm_group *a, int me, void *
 
 TEST(every_node_gets_the_bits_of_a_plain_loop_over_the_nodes)
 {
-    for (int n = 1; n <= 6; n++) {
+    for (int n = 1; n <= 6; n += n == 3 && !unit_is_long() ? 3 : 1) {
         struct shm_nodes c;
 
         shm_nodes_start(&c, n, LONG, every_length, NULL);
