@@ -90,70 +90,74 @@ load ranks
     [ "$("$SUBMIT" status --json job | jq -r .data.state)" = succeeded ]
 }
 
-# Of a rule between workers with local steps, one with servers, and a training program.
+# resumes OPTION...: a job of 40 steps from its checkpoint after 35 ends with the weights that it had.
+resumes() {
+    rm -rf first second
+    "$SUBMIT" pack -q -o first -n 2 "$@" --max-steps 40 --checkpoint-steps 7
+    ranks first "$(jq '.nodes | length' first/job.json)"
+    "$SUBMIT" collect -q first
+    "$SUBMIT" pack -q -o second --resume first/results
+    ranks second "$(jq '.nodes | length' second/job.json)"
+    "$SUBMIT" collect -q second
+    [ -n "$(digests first/results)" ]
+    [ "$(digests second/results)" = "$(digests first/results)" ]
+    [ "$(jq .facts.start.step second/results/run.json)" -eq 35 ]
+}
+
+# Of a rule between workers with local steps, and one with servers.
 @test "a job resumes from a checkpoint within an epoch, with the weights of one that was not interrupted" {
-    local rule job
-    /usr/bin/python3 -c 'import numpy' 2>/dev/null && local program=("--trainer $ROOT/examples/trainers/numpy_mlp.py --codec allreduce")
-    for rule in "--codec fedavg --local-steps 2" "--codec ps --servers 1" "${program[@]}"; do
-        rm -rf first second
-        # shellcheck disable=SC2206 # split into words
-        job=($rule)
-        [[ "$rule" == *--trainer* ]] || job+=(--model softmax --dataset "$FEW" --epochs 4)
-        [[ "$rule" != *--trainer* ]] || job+=(--max-steps 40 --trainer-python /usr/bin/python3)
-        "$SUBMIT" pack -q -o first -n 2 "${job[@]}" --checkpoint-steps 7
-        ranks first "$(jq '.nodes | length' first/job.json)" --trainer-python /usr/bin/python3
-        "$SUBMIT" collect -q first
-        "$SUBMIT" pack -q -o second --resume first/results
-        ranks second "$(jq '.nodes | length' second/job.json)" --trainer-python /usr/bin/python3
-        "$SUBMIT" collect -q second
-        [ -n "$(digests first/results)" ]
-        [ "$(digests second/results)" = "$(digests first/results)" ]
-        [ "$(jq .facts.start.step second/results/run.json)" -eq 35 ]
-    done
+    resumes --codec fedavg --local-steps 2 --model softmax --dataset "$FEW"
+    resumes --codec ps --servers 1 --model softmax --dataset "$FEW"
+}
+
+@test "and so does that of a training program" {
+    with_python numpy
+    resumes --codec allreduce --trainer "$ROOT/examples/trainers/numpy_mlp.py"
 }
 
 # is_stopping DIR N: all of its N nodes know that they are to end.
 is_stopping() { [ "$(jq -r .state "$1"/*/node.json | grep -cx stopping)" -eq "$2" ]; }
 
-# Of a rule between workers with local steps, one with servers, and a training program. The first checkpoint of its own is after the
-# job's end. Node 1 waits at its gate until all have got the signal.
-@test "SIGTERM in the midst of an epoch loses no step: the nodes write a checkpoint first, and the same command goes on from it" {
-    local rule job n code others=()
-    is_long && others=("ps --servers 2")
-    is_long && /usr/bin/python3 -c 'import numpy' 2>/dev/null && others+=("allreduce --trainer $ROOT/examples/trainers/numpy_mlp.py")
-    for rule in "fedavg --local-steps 4" "${others[@]}"; do
-        rm -rf job whole gate
-        gated "${rule%% *}" 'c->run->node == 1'
-        # shellcheck disable=SC2206 # split into words
-        job=(-n 2 --codec gated.c ${rule#* } --seed 3 --max-steps 200 --checkpoint-steps 1000000 --round-timeout "$TEST_LIMIT")
-        [[ "$rule" == *--trainer* ]] && job+=(--trainer-python /usr/bin/python3)
-        [[ "$rule" == *--trainer* ]] || job+=(--model softmax --dataset "$FEW" --epochs 100)
-        "$SUBMIT" pack -q -o job "${job[@]}"
-        n=$(jq '.nodes | length' job/job.json)
-        for ((k = 0; k < n; k++)); do start_rank job "$k" --trainer-python /usr/bin/python3; done
-        within 60 is_at_gate 1
-        kill "${PROCESSES[@]:0:n}"
-        within 60 is_stopping job "$n"
-        open_gate
-        code=0
-        end_processes "$n" || code=$?
-        [ "$code" -eq 8 ]
-        grep -q 'asked to stop; .* checkpoint after step' job/node-0/run/node.log
-        ranks job "$n" --trainer-python /usr/bin/python3
-        "$SUBMIT" pack -q -o whole "${job[@]}"
-        ranks whole "$n" --trainer-python /usr/bin/python3
-        "$SUBMIT" collect -q whole
-        grep -q 'attempt 2 goes on from step' job.log.0
-        "$SUBMIT" collect -q job
-        [ -n "$(digests job/results)" ]
-        [ "$(digests job/results)" = "$(digests whole/results)" ]
-        diff <(rows_of job/results) <(rows_of whole/results)
-    done
+# loses_no_step RULE OPTION...: a job that gets SIGTERM in the midst of an epoch, while node 1 waits at its gate. The first checkpoint of
+# its own is after its end.
+loses_no_step() {
+    gated "$1" 'c->run->node == 1'
+    local job=(-n 2 --codec gated.c "${@:2}" --seed 3 --max-steps 200 --checkpoint-steps 1000000 --round-timeout "$TEST_LIMIT") n k code=0
+    "$SUBMIT" pack -q -o job "${job[@]}"
+    n=$(jq '.nodes | length' job/job.json)
+    for ((k = 0; k < n; k++)); do start_rank job "$k"; done
+    within 60 is_at_gate 1
+    kill "${PROCESSES[@]:0:n}"
+    within 60 is_stopping job "$n"
+    open_gate
+    end_processes "$n" || code=$?
+    [ "$code" -eq 8 ]
+    grep -q 'asked to stop; .* checkpoint after step' job/node-0/run/node.log
+    ranks job "$n"
+    grep -q 'attempt 2 goes on from step' job.log.0
+    "$SUBMIT" collect -q job
+    "$SUBMIT" pack -q -o whole "${job[@]}"
+    ranks whole "$n"
+    "$SUBMIT" collect -q whole
+    [ -n "$(digests job/results)" ]
+    [ "$(digests job/results)" = "$(digests whole/results)" ]
+    diff <(rows_of job/results) <(rows_of whole/results)
 }
 
-# paced CODEC: gated.c is the rule without a gate but with a pause before each contribution, so that a job takes little of the
-# processors until it is ended.
-paced() { gated "$1" '(usleep(10000), 0)'; }
+@test "SIGTERM in the midst of an epoch loses no step: the nodes write a checkpoint first, and the same command goes on from it" {
+    loses_no_step fedavg --local-steps 4 --model softmax --dataset "$FEW" --epochs 100
+}
+
+# bats test_tags=long
+@test "nor does SIGTERM of a job with servers" {
+    loses_no_step ps --servers 2 --model softmax --dataset "$FEW" --epochs 100
+}
+
+# bats test_tags=long
+@test "nor does SIGTERM of a job of a training program" {
+    with_python numpy
+    loses_no_step allreduce --trainer "$ROOT/examples/trainers/numpy_mlp.py"
+}
 
 # Between workers, and asynchronous with a server.
 @test "a checkpoint is written on demand, by job_submit and by SIGUSR1, and the job goes on" {
@@ -376,11 +380,11 @@ start_named() {
 }
 
 @test "a training program runs from a job folder as on agents" {
-    /usr/bin/python3 -c 'import numpy' 2>/dev/null || skip "numpy is not installed for /usr/bin/python3"
-    PATH=/usr/bin:$PATH start_agents 2
-    local program=("--trainer" "$ROOT/examples/trainers/numpy_mlp.py" --trainer-python /usr/bin/python3)
+    with_python numpy
+    start_agents 2
+    local program=("--trainer" "$ROOT/examples/trainers/numpy_mlp.py")
     "$SUBMIT" pack -q -o job -n 2 --codec fedavg --max-steps 40 "${program[@]}"
-    ranks job 2 --trainer-python /usr/bin/python3
+    ranks job 2
     "$SUBMIT" collect -q job
     "$SUBMIT" -q -n 2 --codec fedavg --max-steps 40 "${program[@]}" -o on-agents
     [ -n "$(digests job/results)" ]
@@ -388,6 +392,28 @@ start_named() {
 }
 
 @test "docs/clusters.md: on one machine" { follow laptop; }
+
+# The other machine is this one.
+@test "docs/clusters.md: on two machines" {
+    mkdir bin
+    printf '#!/bin/sh\nshift\nexec "$@"\n' >bin/ssh
+    chmod +x bin/ssh
+    blocks 'sh ssh' docs/clusters.md | sed "s|/shared|$T|g; s|fedavg|& --epochs 1|" >commands.sh
+    grep -q "^ssh b job_runner --job $T/job --rank 1 & " commands.sh
+    PATH=$T/bin:$BUILD:$PATH limited bash -e commands.sh
+    "$SUBMIT" collect -q job
+    [ "$(jq -r '[.state, (.nodes | length)] | join(" ")' job/results/run.json)" = "succeeded 2" ]
+}
+
+@test "docs/clusters.md: with torchrun" {
+    make_torchrun
+    "$SUBMIT" pack -q -o job -n 2 --codec allreduce --model softmax --dataset "$FEW" --epochs 1
+    blocks 'sh torchrun' docs/clusters.md >commands.sh
+    grep -q '^torchrun --no_python .*job_runner --job job$' commands.sh
+    PATH=$PATH:$BUILD limited bash -e commands.sh
+    "$SUBMIT" collect -q job
+    [ "$(jq -r .state job/results/run.json)" = succeeded ]
+}
 
 @test "pack --kubernetes writes an Indexed Job and a headless Service that the schema of Kubernetes accepts" {
     python3 -c 'import jsonschema' 2>/dev/null || skip "python3-jsonschema is not installed"

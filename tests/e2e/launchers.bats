@@ -9,10 +9,11 @@ export PSGD_JOB PSGD_OPTIONS
 export PYTHONPATH=$ROOT/python PSGD_JOB_SUBMIT=$BUILD/job_submit OMP_NUM_THREADS=1
 
 @test "programs that a launcher has started end with the weights and records of the same job on agents" {
-    local program=$ROOT/examples/trainers/numpy_mlp.py settings
+    local program=$ROOT/examples/trainers/numpy_mlp.py settings others=()
     with_python numpy
     start_agents 2
-    for settings in "--codec fedavg --local-steps 10 --max-steps 40" "--codec allreduce --max-steps 40"; do
+    is_long && others=("--codec allreduce --max-steps 40")
+    for settings in "--codec fedavg --local-steps 10 --max-steps 40" "${others[@]}"; do
         rm -rf job on-agents
         PSGD_JOB=job PSGD_OPTIONS=$settings launch 2 python3 "$program" --units 16
         # shellcheck disable=SC2086
@@ -28,15 +29,18 @@ export PYTHONPATH=$ROOT/python PSGD_JOB_SUBMIT=$BUILD/job_submit OMP_NUM_THREADS
     local program=$ROOT/examples/trainers/numpy_mlp.py code=0
     with_python numpy
     PSGD_JOB=job
-    PSGD_OPTIONS="--codec fedavg --local-steps 5 --epochs 60 --checkpoint-every 2"
+    gated fedavg 'c->run->node == 1'
+    PSGD_OPTIONS="--codec gated.c --local-steps 5 --max-steps 120 --checkpoint-steps 20 --round-timeout $TEST_LIMIT"
     start_program 0 2 python3 "$program"
     start_program 1 2 python3 "$program"
-    within 60 test -e job/node-1/run/checkpoint.safetensors
+    within 60 is_at_gate 1
+    [ -e job/node-1/run/checkpoint.safetensors ]
     kill -KILL "$(jq .process job/node-1/node.json | xargs -I{} ps -o ppid= -p {} | tr -d ' ')"
     end_processes 2 || code=$?
     [ "$code" -ne 0 ]
     grep -q 'the job has failed: node(1), TrainerFailed: numpy_mlp.py, process [0-9]*, has ended' log.0
     [ "$(jq -r '[.state, .cause_node, .reason] | join(" ")' job/results/run.json)" = "failed 1 TrainerFailed" ]
+    open_gate
     launch 2 python3 "$program"
     grep -q 'attempt 2 goes on from step' log.0
     [ "$(jq -r '[.state, .attempt, .facts.attempts[0].reason] | join(" ")' job/results/run.json)" = "succeeded 2 TrainerFailed" ]
@@ -221,6 +225,17 @@ have job_submit in PATH, or name it by PSGD_JOB_SUBMIT" ]
     grep -q 'mpirun -n 2 ./linear' commands.sh
     with_open_mpi limited bash -e commands.sh 3>&-
     [ "$(jq -r '[.state, (.nodes | length)] | join(" ")' c-by-mpi/results/run.json)" = "succeeded 2" ]
+}
+
+# The program of the document's first block, because torch may be missing: below.
+@test "docs/trainer.md: under torchrun" {
+    with_python numpy
+    make_torchrun
+    blocks python docs/trainer.md >train.py
+    blocks 'sh torchrun' docs/trainer.md >commands.sh
+    grep -q '^torchrun --nproc_per_node 2 train.py$' commands.sh
+    PSGD_JOB=job limited bash -e commands.sh 3>&-
+    [ "$(jq -r '[.state, (.nodes | length)] | join(" ")' job/results/run.json)" = "succeeded 2" ]
 }
 
 @test "docs/trainer.md: under mpirun" {

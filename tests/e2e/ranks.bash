@@ -38,6 +38,24 @@ launch() {
     end_processes "$1"
 }
 
+# make_torchrun: a torchrun in bin that starts processes with its variables, as that of PyTorch does. From here on it is in PATH.
+make_torchrun() {
+    mkdir -p bin
+    cat >bin/torchrun <<'EOF'
+#!/bin/bash
+python=python3
+[ "$1" != --no_python ] || { shift && python=; }
+[ "$1" = --nproc_per_node ] || exit 2
+n=$2
+shift 2
+export WORLD_SIZE=$n TORCHELASTIC_RUN_ID=none
+for ((i = 1; i < n; i++)); do RANK=$i LOCAL_RANK=$i $python "$@" & done
+RANK=0 LOCAL_RANK=0 $python "$@" && wait
+EOF
+    chmod +x bin/torchrun
+    export PATH=$T/bin:$PATH
+}
+
 # kill_rank DIR SIGNAL RANK...: the processes themselves, which run under a limit.
 kill_rank() {
     local rank pids=()

@@ -43,6 +43,15 @@ load documents
     done
 }
 
+@test "each block of commands of docs/clusters.md has a word, by which a test follows it" {
+    local word
+    run grep -nx '```sh' "$ROOT/docs/clusters.md"
+    [ "$status" -eq 1 ]
+    while read -r word; do
+        grep -qE "follow '?${word}|blocks ['\"]sh ${word}['\"] docs/clusters.md" "$ROOT"/tests/e2e/{clusters,mpi,slurm}.bats || { echo "$word" && return 1; }
+    done < <(sed -n 's/^```sh //p' "$ROOT/docs/clusters.md")
+}
+
 @test "docs/monitoring.md, its board and its rules name the metrics of an agent" {
     local name out
     ln -s "$BUILD" build

@@ -6,8 +6,8 @@ load documents
 load slurm
 load ranks
 
-# One and the same job: by srun without PMI and with it, by mpirun, and of a job folder on this machine.
-@test "psgd-run ends with the same weights under each launcher, and encrypts what leaves a host" {
+# One and the same job: by srun without PMI and with it, between hosts and on one.
+@test "psgd-run ends with the same weights however srun starts it, and encrypts what leaves a host" {
     needs_slurm
     local job=(--codec fedavg --dataset "$FEW" --epochs 1 --batch_size 16 --local-path off)
     on_login srun --mpi=none -N 4 -n 4 psgd-run -o none "${job[@]}"
@@ -22,12 +22,8 @@ load ranks
     [ "$(digests one/results)" = "$(digests none/results)" ]
     run grep -l 'TLS 1.3' one/node-*/run/node.log
     [ "$status" -eq 1 ]
-    command -v mpirun >/dev/null || return 0
-    with_open_mpi limited mpirun -n 4 "$BUILD/psgd-run" -o mpi "${job[@]}" 3>&-
-    [ "$(digests mpi/results)" = "$(digests none/results)" ]
 }
 
-# PMIx only on one host: all hosts of the cluster have the same /tmp, where its plug-in makes a folder for each.
 @test "srun starts nodes that talk by MPI, between hosts and on one" {
     needs_slurm
     [ -e "$BUILD/transports/mpich.so" ] || skip "psgd was built without MPICH"
@@ -44,7 +40,14 @@ load ranks
     [ ! -e none ]
     run on_login job_submit --slurm "-N 2" -o none "${job[@]}" --transport mpi
     [[ "$output" == *"no launcher of MPI has started this process"*"SLURM_MPI_TYPE=pmi2 or pmix does the same."*"have not started the job"* ]]
-    on_login srun --mpi=list 2>&1 | grep -q pmix && [ -e "$BUILD/transports/openmpi.so" ] || return 0
+}
+
+# On one host: all hosts of the cluster have the same /tmp, where the plug-in of PMIx makes a folder for each.
+@test "srun starts nodes that talk by Open MPI, by PMIx" {
+    needs_slurm
+    [ -e "$BUILD/transports/openmpi.so" ] || skip "psgd was built without Open MPI"
+    on_login srun --mpi=list 2>&1 | grep -q pmix || skip "this Slurm has no PMIx"
+    local job=(--codec allreduce --model softmax --dataset "$FEW" --epochs 1 --batch_size 16)
     on_login srun --mpi=pmix -N 1 -n 2 psgd-run -o pmix "${job[@]}" --transport mpi
     [ "$(jq -r .state pmix/results/run.json)" = succeeded ]
 }
@@ -197,6 +200,22 @@ load ranks
     blocks "sh batch" docs/clusters.md | sed 's/ --epochs 20 / --epochs 1 /' >batch.sh
     on_login sbatch --wait batch.sh
     [ "$(jq -r .state psgd-*/results/run.json)" = succeeded ]
+}
+
+# in_text WORDS: the command that begins so in a line of docs/clusters.md.
+in_text() { grep -o "\`$1[^\`]*\`" "$ROOT/docs/clusters.md" | tr -d '`'; }
+
+@test "docs/clusters.md: with Slurm, from a folder that pack has written, and on another number of workers" {
+    needs_slurm
+    local command
+    "$SUBMIT" pack -q -o DIR -n 2 --codec fedavg --model softmax --dataset "$FEW" --max-steps 25 --checkpoint-steps 10
+    command=$(in_text 'srun -n 2 job_runner --job DIR')
+    on_login sh -ec "$command"
+    mkdir job
+    "$SUBMIT" collect -q DIR -o job/results
+    command=$(in_text 'srun -n 3 psgd-run --resume job/results')
+    on_login sh -ec "$command"
+    [ "$(jq -r '[.state, (.nodes | length), .facts.start.step] | join(" ")' job2/results/run.json)" = "succeeded 3 12" ]
 }
 
 @test "docs/trainer.md: under srun, on two hosts with the weights of processes on one" {
