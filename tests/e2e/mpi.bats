@@ -12,9 +12,15 @@ mpis() {
     return 0
 }
 
-# run_over MPI N: the job in the folder over, of N nodes.
+# needs_mpi: MPI is the first of them.
+needs_mpi() {
+    MPI=$(mpis | head -n 1)
+    [ -n "$MPI" ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
+}
+
+# run_over MPI N [ARGUMENT...]: the job in the folder over, as N processes with these arguments.
 run_over() {
-    by_mpi "$1" "$2" "$BUILD/job_runner" --job over >mpi.log 2>&1 || { cat mpi.log && return 1; }
+    by_mpi "$1" "$2" "$BUILD/job_runner" --job over "${@:3}" >mpi.log 2>&1 || { cat mpi.log && return 1; }
     "$SUBMIT" collect -q over
 }
 
@@ -43,20 +49,8 @@ each_way() {
 }
 
 @test "over MPI a job ends with the weights of the same job over TCP, by collectives, with a server and by messages" {
-    local mpi
-    mpi=$(mpis | head -n 1)
-    [ -n "$mpi" ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
-    each_way "$mpi"
-}
-
-# bats test_tags=check
-@test "and likewise over a second MPI, and each fulfills the contract of a mesh" {
-    local mpi
-    mpi=$(mpis | sed -n 2p)
-    [ -n "$mpi" ] || skip "two MPIs are not installed, or psgd was built without one of them"
-    each_way "$mpi"
-    cd "$ROOT"
-    PSGD_TEST_EACH_MPI=1 limited "$BUILD/tests/suite/test_mesh"
+    needs_mpi
+    each_way "$MPI"
 }
 
 # refused_over_tcp OPTION...: a job that cannot be packed for MPI, for the reason in over.log, cannot for TCP, either.
@@ -68,32 +62,30 @@ refused_over_tcp() {
     diff over.log tcp.log
 }
 
-# Two machines, by the names of their processes. Within each the two workers share memory.
-@test "over MPI with --path tree the workers of a machine share memory, and one of them sends to other machines" {
-    local mpi has=0 job=(-n 4 --codec allreduce --model softmax --path tree --dataset "$FEW" --epochs 1 --seed 3) run rank
+# tree_over MPI: a job on two machines, by the names of their processes. Within each the two workers share memory.
+tree_over() {
+    local job=(-n 4 --codec allreduce --model softmax --path tree --dataset "$FEW" --epochs 1 --seed 3) rank
+    rm -rf tcp over
     "$SUBMIT" pack -q -o tcp "${job[@]}"
     for rank in 0 1 2 3; do start_rank tcp $rank --host 127.0.0.$((rank / 2 + 1)); done
     end_processes 4
     "$SUBMIT" collect -q tcp
-    for mpi in openmpi mpich; do
-        has_mpi $mpi || continue
-        has=1
-        rm -rf over
-        "$SUBMIT" pack -q -o over "${job[@]}" --transport mpi
-        run=("$BUILD/job_runner" --job over --host)
-        by_mpi $mpi 2 "${run[@]}" 127.0.0.1 : -n 2 "${run[@]}" 127.0.0.2 >$mpi.log 2>&1 || { cat $mpi.log; false; }
-        "$SUBMIT" collect -q over
-        grep -q 'memory shared by the 2 workers on this machine, and connections between machines' over/node-3/run/node.log
-        jq -e '[.nodes[1, 3].comm.peers[] | select(.sent_bytes > 0) | .peer] == [0, 2]' over/results/run.json
-        [ "$(digests over/results)" = "$(digests tcp/results)" ]
-    done
-    [ $has = 1 ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
+    "$SUBMIT" pack -q -o over "${job[@]}" --transport mpi
+    run_over "$1" 2 --host 127.0.0.1 : -n 2 "$BUILD/job_runner" --job over --host 127.0.0.2
+    grep -q 'memory shared by the 2 workers on this machine, and connections between machines' over/node-3/run/node.log
+    jq -e '[.nodes[1, 3].comm.peers[] | select(.sent_bytes > 0) | .peer] == [0, 2]' over/results/run.json
+    [ "$(digests over/results)" = "$(digests tcp/results)" ]
+}
+
+@test "over MPI with --path tree the workers of a machine share memory, and one of them sends to other machines" {
+    needs_mpi
+    tree_over "$MPI"
 }
 
 # Asynchronous rules depend on times: these must end well.
 # bats test_tags=long
 @test "over MPI every rule ends with the weights of TCP, with two and four workers, or is refused as over TCP" {
-    [ -n "$(mpis)" ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
+    needs_mpi
     local mpi rule n way servers options job
     for mpi in $(mpis); do
         for rule in "$BUILD"/codecs/*.so; do
@@ -134,31 +126,43 @@ assert most < 1e-6
 EOF
 }
 
-# The sum of two vectors has one order; four vectors are added by each MPI in its own. The rules: a gradient that is summed in buckets
-# while it is computed, one that is summed at once, one that is summed late, and weights.
-@test "with --allreduce mpi workers end equal, with the weights of psgd's sums to 1e-6, and of two to the bit" {
-    local mpi n rule of_mpi=() settings
-    for mpi in openmpi mpich; do if has_mpi $mpi; then of_mpi+=("$mpi"); fi; done
-    [ "${#of_mpi[@]}" -gt 0 ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
+# sums_by MPI: by --allreduce mpi workers end equal, with the weights of psgd's sums. The sum of two vectors has one order; four vectors are
+# added by each MPI in its own. The rules: a gradient that is summed in buckets while it is computed, one that is summed at once, one that
+# is summed late, and weights.
+sums_by() {
+    local n rule settings
     for rule in "2 allreduce --model mlp-relu" "4 allreduce" "4 doublebuffer" "2 fedavg:every=20"; do
         read -r n rule <<<"$rule"
         # shellcheck disable=SC2206 # split into words
         settings=(-n "$n" --dataset "$FEW" --epochs 1 --seed 3 --codec $rule)
-        rm -rf tcp
+        rm -rf tcp over
         "$SUBMIT" pack -q -o tcp "${settings[@]}"
         ranks tcp "$n"
         "$SUBMIT" collect -q tcp
-        for mpi in "${of_mpi[@]}"; do
-            rm -rf over
-            "$SUBMIT" pack -q -o over "${settings[@]}" --transport mpi --allreduce mpi
-            by_mpi "$mpi" "$n" "$BUILD/job_runner" --job over >"$mpi.log" 2>&1 || { cat "$mpi.log"; false; }
-            "$SUBMIT" collect -q over
-            grep -q 'all-reduces are those of mpi, also within a machine' over/node-0/run/node.log
-            [ "$(jq .models_agree over/results/run.json)" = true ]
-            nearest over tcp
-            [ "$n" -gt 2 ] || [ "$(digests over/results)" = "$(digests tcp/results)" ]
-        done
+        "$SUBMIT" pack -q -o over "${settings[@]}" --transport mpi --allreduce mpi
+        run_over "$1" "$n"
+        grep -q 'all-reduces are those of mpi, also within a machine' over/node-0/run/node.log
+        [ "$(jq .models_agree over/results/run.json)" = true ]
+        nearest over tcp
+        [ "$n" -gt 2 ] || [ "$(digests over/results)" = "$(digests tcp/results)" ]
     done
+}
+
+@test "with --allreduce mpi workers end equal, with the weights of psgd's sums to 1e-6, and of two to the bit" {
+    needs_mpi
+    sums_by "$MPI"
+}
+
+# bats test_tags=check
+@test "and all that likewise over a second MPI; each fulfills the contract of a mesh" {
+    local second
+    second=$(mpis | sed -n 2p)
+    [ -n "$second" ] || skip "two MPIs are not installed, or psgd was built without one of them"
+    each_way "$second"
+    tree_over "$second"
+    sums_by "$second"
+    cd "$ROOT"
+    PSGD_TEST_EACH_MPI=1 limited "$BUILD/tests/suite/test_mesh"
 }
 
 @test "a process that stops in an all-reduce of MPI is named after --round-timeout, and a launcher's SIGTERM ends one at once" {
@@ -280,6 +284,6 @@ EOF
 }
 
 @test "docs/clusters.md: MPI as the transport" {
-    has_mpi openmpi || has_mpi mpich || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
+    needs_mpi
     with_open_mpi follow 'mpirun transport'
 }
