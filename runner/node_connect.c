@@ -413,6 +413,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
         spec.address = &ranks;
         rc = mpi_library_load(&spec.transport, NULL, e);
     }
+    address.n_beside = n_workers_here(n) - 1;
     rc = rc < 0 ? rc : mesh_open(&n->mesh, &spec, e);
     explicit_bzero(wanted, address.n_peers * sizeof *wanted);
     free(wanted);

@@ -16,7 +16,7 @@
 static const double REPEAT_S = 0.1;
 
 /* Workers of one machine that always share memory; and as many for each processor: nodes that wait no longer
- * spin with more (runner/mesh/tcp/mesh_tcp.c), and shared memory gains less than its links cost. */
+ * spin with more (runner/base/affinity.h), and shared memory gains less than its links cost. */
 enum { TOGETHER_MAX = 16, TOGETHER_PER_PROCESSOR = 4 };
 
 static bool is_crowded(const struct submission *s)

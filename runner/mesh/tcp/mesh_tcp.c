@@ -349,11 +349,13 @@ static struct tcp *tcp_new(const struct mesh_spec *spec)
 /* Seconds for which mesh_poll spins, once it is known which peers are on this machine. */
 static double spin_seconds(const struct tcp *t)
 {
-    int n_here = 1;
+    int n_beside = 0;
 
     for (size_t i = 0; i < t->n_peers; i++)
-        n_here += t->peers[i].is_local;
-    return affinity_is_crowded(n_here) ? 0 : SPIN_S;
+        n_beside += t->peers[i].is_local;
+    if (n_beside < t->cfg.address.n_beside)
+        n_beside = t->cfg.address.n_beside;
+    return affinity_is_crowded(1 + n_beside) ? 0 : SPIN_S;
 }
 
 static int tcp_open(struct mesh **out, const struct mesh_spec *spec, struct err *e)

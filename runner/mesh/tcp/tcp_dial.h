@@ -62,6 +62,7 @@ struct mesh_tcp_address {
     int listen_fd; /* bound and listening; owned by the mesh from mesh_open on, also on failure */
     const struct mesh_peer *peers; /* (n_peers) all nodes that this one connects to */
     size_t n_peers;
+    int n_beside; /* other nodes of the job on this machine, as far as known, connected or not */
     enum mesh_tls tls;
     const struct tcp_dialer *dialer; /* must outlive the mesh; NULL: the mesh makes its sockets itself */
 };
