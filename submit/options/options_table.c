@@ -230,6 +230,9 @@ static struct args_option table[] = {
      "KEY=VALUE,VALUE,... or KEY=[\"VALUE\",...]"},
     {"repeat", "", ARGS_INT, AT(repeat), FOR_SWEEP, JOB, "N",
      "runs of each combination, with the seeds 1 to N, or from --seed", .min = 1, .max = 10000},
+    {"best-of", "", ARGS_TEXT, AT(best_of), FOR_SWEEP, JOB, "KEY[,KEY...]",
+     "options of --set of which only the best values are compared, each rule at its best rate: with a target "
+     "the value of which most runs reach it, with the fewest bytes, else that of the highest accuracy"},
     {"simulate", "", ARGS_FLAG, AT(simulate), FOR_SWEEP, JOB, NULL,
      "run the jobs in the simulator instead of on agents"},
     {"workers|worker", "", ARGS_PATH, AT(workers),
@@ -342,8 +345,9 @@ static struct args_option table[] = {
      .max = 10000},
     {"height", "", ARGS_INT, AT(plot_height), FOR_PLOT, RESULTS, "N",
      "height in lines, else 24; of a picture in pixels, else 600", .min = 6, .max = 10000},
-    {"target", "", ARGS_NUMBER, AT(target), FOR_COMPARE, RESULTS, "X",
-     "accuracy for which the seconds and bytes to reach it are shown, else the highest that all runs reached",
+    {"target", "", ARGS_NUMBER, AT(target), FOR_COMPARE | FOR_SWEEP, RESULTS, "X",
+     "accuracy for which the seconds, bytes and steps to reach it are shown, else the highest that all runs "
+     "reached",
      .min = 0, .max = 1, GIVEN(has_target)},
     {"output", "o", ARGS_PATH, AT(output),
      FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_FETCH | FOR_SIMULATE, RESULTS, "DIR",

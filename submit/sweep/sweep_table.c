@@ -7,84 +7,17 @@
 
 #include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "submit/results/compare.h"
 #include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 
-/* The results in the table. */
+/* The results in the first table, and those in the second. */
 static const enum compare_result shown[] = {COMPARE_ACCURACY, COMPARE_LOSS, COMPARE_TIME, COMPARE_BYTES};
-enum { N_SHOWN = sizeof shown / sizeof *shown };
-_Static_assert(SWEEP_AXES + 1 + N_SHOWN <= TEXT_TABLE_COLUMNS,
-               "a column for each option that varies, and the runs");
-
-struct sweep_row {
-    size_t n_runs, n_failed;
-    struct sweep_mean of[N_SHOWN];
-};
-
-struct sweep_mean sweep_mean_of(const double *values, size_t n)
-{
-    struct sweep_mean m = {.mean = NAN, .deviation = NAN};
-    double sum = 0, squares = 0;
-
-    for (size_t i = 0; i < n; i++)
-        if (!isnan(values[i])) {
-            sum += values[i];
-            m.n++;
-        }
-    if (m.n == 0)
-        return m;
-    m.mean = sum / (double)m.n;
-    for (size_t i = 0; i < n; i++)
-        if (!isnan(values[i]))
-            squares += (values[i] - m.mean) * (values[i] - m.mean);
-    if (m.n > 1)
-        m.deviation = sqrt(squares / (double)(m.n - 1));
-    return m;
-}
-
-/* The results of one run; all NAN if it has not succeeded. */
-static int measure_run(struct compare_numbers *out, bool *has_run, const struct sweep *s, size_t combination,
-                       size_t repeat, struct err *e)
-{
-    char folder[PATH_MAX];
-    struct run r;
-    int rc;
-
-    for (int i = 0; i < N_COMPARE_RESULTS; i++)
-        out->result[i] = NAN;
-    *has_run = sweep_has_succeeded(s, combination, repeat);
-    if (!*has_run)
-        return 0;
-    if (sweep_run_folder(folder, s, combination, repeat, e) < 0 || run_find(&r, folder, e) < 0)
-        return e->code;
-    rc = compare_measure(out, &r, NAN, e);
-    run_clear(&r);
-    return rc;
-}
-
-static int make_row(struct sweep_row *row, const struct sweep *s, size_t combination, struct err *e)
-{
-    size_t n = s->plan.n_repeats;
-    struct compare_numbers *all = calloc(n, sizeof *all);
-    double *values = calloc(n, sizeof *values);
-    int rc = all && values ? 0 : err_set(e, ERR_NOMEM, "no memory for the table of the sweep");
-    bool has_run;
-
-    *row = (struct sweep_row){.n_runs = n};
-    for (size_t i = 0; i < n && rc == 0; i++) {
-        rc = measure_run(&all[i], &has_run, s, combination, i, e);
-        row->n_failed += !has_run;
-    }
-    for (int k = 0; k < N_SHOWN && rc == 0; k++) {
-        for (size_t i = 0; i < n; i++)
-            values[i] = all[i].result[shown[k]];
-        row->of[k] = sweep_mean_of(values, n);
-    }
-    free(values);
-    free(all);
-    return rc;
-}
+static const enum compare_result to_target[] = {COMPARE_BYTES_TO_TARGET, COMPARE_TIME_TO_TARGET,
+                                                COMPARE_STEPS_TO_TARGET};
+enum { N_SHOWN = sizeof shown / sizeof *shown, N_TO_TARGET = sizeof to_target / sizeof *to_target };
+_Static_assert(SWEEP_AXES + 2 + N_SHOWN <= TEXT_TABLE_COLUMNS &&
+                   SWEEP_AXES + 2 + N_TO_TARGET <= TEXT_TABLE_COLUMNS,
+               "a column for each option that varies, the runs, and the accuracy");
 
 static void put_mean(struct text_table *t, enum compare_result which, const struct sweep_mean *m)
 {
@@ -97,54 +30,146 @@ static void put_mean(struct text_table *t, enum compare_result which, const stru
         text_table_cell(t, "%s ± %s", mean, compare_result_text(deviation, which, m->deviation));
 }
 
-static int print_means(const struct sweep *s, const struct sweep_row *rows, struct err *e)
+static void put_keys(struct text_table *t, const struct sweep_plan *p, size_t combination)
 {
-    const struct sweep_plan *p = &s->plan;
-    struct text_table t = {0};
+    for (size_t i = 0; i < p->n_axes; i++)
+        text_table_cell(t, "%s", sweep_value(p, combination, i));
+}
+
+/* "3", "2 of 3, 1 diverged": the runs that have succeeded. */
+static void put_counts(struct text_table *t, const struct sweep_row *row)
+{
+    char of[24] = "", diverged[48] = "";
+
+    if (row->n_failed)
+        snprintf(of, sizeof of, " of %zu", row->n_runs);
+    if (row->n_diverged)
+        snprintf(diverged, sizeof diverged, ", %zu diverged", row->n_diverged);
+    text_table_cell(t, "%zu%s%s", row->n_runs - row->n_failed, of, diverged);
+}
+
+void sweep_means_table(struct text_table *t, const struct sweep *s, const struct sweep_results *r)
+{
     char head[TEXT_AMOUNT];
+
+    for (size_t i = 0; i < s->plan.n_axes; i++)
+        text_table_column(t, false, "%s", s->plan.axes[i].key);
+    text_table_column(t, true, "runs");
+    for (int k = 0; k < N_SHOWN; k++)
+        text_table_column(t, true, "%s", compare_result_head(head, shown[k], NAN));
+    for (size_t c = 0; c < r->n_rows; c++) {
+        const struct sweep_row *row = &r->rows[c];
+
+        put_keys(t, &s->plan, row->combination);
+        put_counts(t, row);
+        for (int k = 0; k < N_SHOWN; k++)
+            put_mean(t, shown[k], &row->of[shown[k]]);
+    }
+}
+
+void sweep_best_table(struct text_table *t, const struct sweep *s, const struct sweep_results *r)
+{
+    char head[TEXT_AMOUNT];
+
+    for (size_t i = 0; i < s->plan.n_axes; i++)
+        text_table_column(t, false, r->is_searched[i] ? "best %s" : "%s", s->plan.axes[i].key);
+    text_table_column(t, true, "reached");
+    text_table_column(t, true, "%s", compare_result_head(head, COMPARE_ACCURACY, NAN));
+    for (int k = 0; k < N_TO_TARGET; k++)
+        text_table_column(t, true, "%s", compare_result_head(head, to_target[k], r->target));
+    for (size_t g = 0; g < r->n_groups; g++) {
+        const struct sweep_row *row = &r->rows[r->best[g]];
+
+        put_keys(t, &s->plan, row->combination);
+        text_table_cell(t, "%zu of %zu", row->n_reached, row->n_runs);
+        put_mean(t, COMPARE_ACCURACY, &row->of[COMPARE_ACCURACY]);
+        for (int k = 0; k < N_TO_TARGET; k++)
+            put_mean(t, to_target[k], &row->of[to_target[k]]);
+    }
+}
+
+void sweep_answer(char out[SWEEP_ANSWER], const struct sweep *s, const struct sweep_results *r)
+{
+    const struct sweep_row *first = &r->rows[r->best[0]];
+    char values[256], bytes[TEXT_AMOUNT];
+    int n = snprintf(out, SWEEP_ANSWER, "Bytes, time and steps to an accuracy of %.6g%s.", r->target,
+                     r->target_is_given ? ""
+                                        : ", the highest that the runs of all these rows reached; --target X "
+                                          "chooses another");
+
+    sweep_values_text(values, sizeof values, &s->plan, first->combination);
+    if (first->n_reached == 0)
+        snprintf(out + n, SWEEP_ANSWER - (size_t)n, " No run reached it.");
+    else if (r->n_groups > 1)
+        snprintf(out + n, SWEEP_ANSWER - (size_t)n, " The fewest bytes, %s a worker, with %s.",
+                 compare_result_text(bytes, COMPARE_BYTES_TO_TARGET, first->of[COMPARE_BYTES_TO_TARGET].mean),
+                 values);
+}
+
+typedef void fill_table(struct text_table *t, const struct sweep *s, const struct sweep_results *r);
+
+static int print_table(fill_table *fill, const struct sweep *s, const struct sweep_results *r, struct err *e)
+{
+    struct text_table t = {0};
     int rc;
 
-    for (size_t i = 0; i < p->n_axes; i++)
-        text_table_column(&t, false, "%s", p->axes[i].key);
-    text_table_column(&t, true, "runs");
-    for (int k = 0; k < N_SHOWN; k++)
-        text_table_column(&t, true, "%s", compare_result_head(head, shown[k], NAN));
-    for (size_t c = 0; c < p->n_combinations; c++) {
-        for (size_t i = 0; i < p->n_axes; i++)
-            text_table_cell(&t, "%s", sweep_value(p, c, i));
-        text_table_cell(&t, rows[c].n_failed ? "%zu of %zu" : "%zu", rows[c].n_runs - rows[c].n_failed,
-                        rows[c].n_runs);
-        for (int k = 0; k < N_SHOWN; k++)
-            put_mean(&t, shown[k], &rows[c].of[k]);
-    }
+    fill(&t, s, r);
     rc = text_table_print(&t, e);
     text_table_clear(&t);
     return rc;
 }
 
-static json_t *row_json(const struct sweep *s, const struct sweep_row *row, size_t combination)
+static int print_tables(const struct sweep *s, const struct sweep_results *r, struct err *e)
+{
+    char answer[SWEEP_ANSWER];
+
+    if (print_table(sweep_means_table, s, r, e) < 0)
+        return e->code;
+    if (isnan(r->target))
+        return 0;
+    printf("\n");
+    if (print_table(sweep_best_table, s, r, e) < 0)
+        return e->code;
+    sweep_answer(answer, s, r);
+    text_print("\n%s\n", answer);
+    return 0;
+}
+
+static json_t *mean_json(const struct sweep_mean *m)
+{
+    return json_pack("{s:o, s:o}", "mean", json_real_or_null(m->mean), "deviation",
+                     json_real_or_null(m->deviation));
+}
+
+static json_t *row_json(const struct sweep *s, const struct sweep_row *row)
 {
     json_t *values = json_object(), *o;
 
     for (size_t i = 0; i < s->plan.n_axes; i++)
         json_object_set_new(values, s->plan.axes[i].key,
-                            json_text(sweep_value(&s->plan, combination, i), SIZE_MAX));
-    o = json_pack("{s:o, s:I, s:I}", "values", values, "runs", (json_int_t)row->n_runs, "failed",
-                  (json_int_t)row->n_failed);
+                            json_text(sweep_value(&s->plan, row->combination, i), SIZE_MAX));
+    o = json_pack("{s:o, s:I, s:I, s:I, s:I, s:b}", "values", values, "runs", (json_int_t)row->n_runs,
+                  "failed", (json_int_t)row->n_failed, "diverged", (json_int_t)row->n_diverged, "reached",
+                  (json_int_t)row->n_reached, "best", row->is_best);
     for (int k = 0; k < N_SHOWN; k++)
-        json_object_set_new(o, compare_result_names[shown[k]],
-                            json_pack("{s:o, s:o}", "mean", json_real_or_null(row->of[k].mean), "deviation",
-                                      json_real_or_null(row->of[k].deviation)));
+        json_object_set_new(o, compare_result_names[shown[k]], mean_json(&row->of[shown[k]]));
+    for (int k = 0; k < N_TO_TARGET; k++)
+        json_object_set_new(o, compare_result_names[to_target[k]], mean_json(&row->of[to_target[k]]));
     return o;
 }
 
-static void print_json(const struct sweep *s, const struct sweep_row *rows)
+static void print_json(const struct sweep *s, const struct sweep_results *r)
 {
-    json_t *list = json_array();
+    json_t *list = json_array(), *best = json_array();
 
-    for (size_t c = 0; c < s->plan.n_combinations; c++)
-        json_array_append_new(list, row_json(s, &rows[c], c));
-    stdout_json(true, json_pack("{s:o}", "combinations", list), NULL, NULL);
+    for (size_t c = 0; c < r->n_rows; c++)
+        json_array_append_new(list, row_json(s, &r->rows[c]));
+    for (size_t g = 0; g < r->n_groups; g++)
+        json_array_append_new(best, json_integer((json_int_t)r->best[g]));
+    stdout_json(true,
+                json_pack("{s:o, s:o, s:o}", "target", json_real_or_null(r->target), "combinations", list,
+                          "best", best),
+                NULL, NULL);
 }
 
 /* RFC 4180. */
@@ -167,7 +192,21 @@ static void put_number(FILE *f, double v)
         fprintf(f, "%.9g", v);
 }
 
-static void put_csv(FILE *f, const struct sweep *s, const struct sweep_row *rows)
+static void put_means(FILE *f, const struct sweep_row *row, const enum compare_result *which, int n)
+{
+    for (int k = 0; k < n; k++) {
+        put_number(f, row->of[which[k]].mean);
+        put_number(f, row->of[which[k]].deviation);
+    }
+}
+
+static void put_heads(FILE *f, const enum compare_result *which, int n)
+{
+    for (int k = 0; k < n; k++)
+        fprintf(f, ",%s_mean,%s_deviation", compare_result_names[which[k]], compare_result_names[which[k]]);
+}
+
+static void put_csv(FILE *f, const struct sweep *s, const struct sweep_results *r)
 {
     const struct sweep_plan *p = &s->plan;
 
@@ -176,24 +215,30 @@ static void put_csv(FILE *f, const struct sweep *s, const struct sweep_row *rows
         fputc(',', f);
     }
     fputs("runs,failed", f);
-    for (int k = 0; k < N_SHOWN; k++)
-        fprintf(f, ",%s_mean,%s_deviation", compare_result_names[shown[k]], compare_result_names[shown[k]]);
-    for (size_t c = 0; c < p->n_combinations; c++) {
+    put_heads(f, shown, N_SHOWN);
+    fputs(",diverged,target,reached", f);
+    put_heads(f, to_target, N_TO_TARGET);
+    fputs(",best", f);
+    for (size_t c = 0; c < r->n_rows; c++) {
+        const struct sweep_row *row = &r->rows[c];
+
         fputc('\n', f);
         for (size_t i = 0; i < p->n_axes; i++) {
-            put_cell(f, sweep_value(p, c, i));
+            put_cell(f, sweep_value(p, row->combination, i));
             fputc(',', f);
         }
-        fprintf(f, "%zu,%zu", rows[c].n_runs, rows[c].n_failed);
-        for (int k = 0; k < N_SHOWN; k++) {
-            put_number(f, rows[c].of[k].mean);
-            put_number(f, rows[c].of[k].deviation);
-        }
+        fprintf(f, "%zu,%zu", row->n_runs, row->n_failed);
+        put_means(f, row, shown, N_SHOWN);
+        fprintf(f, ",%zu", row->n_diverged);
+        put_number(f, r->target);
+        fprintf(f, ",%zu", row->n_reached);
+        put_means(f, row, to_target, N_TO_TARGET);
+        fprintf(f, ",%d", row->is_best);
     }
     fputc('\n', f);
 }
 
-static int write_csv(const struct sweep *s, const struct sweep_row *rows, struct err *e)
+static int write_csv(const struct sweep *s, const struct sweep_results *r, struct err *e)
 {
     char path[PATH_MAX], *text = NULL;
     size_t size = 0;
@@ -202,7 +247,7 @@ static int write_csv(const struct sweep *s, const struct sweep_row *rows, struct
 
     if (!f)
         return err_set(e, ERR_NOMEM, "no memory for sweep.csv");
-    put_csv(f, s, rows);
+    put_csv(f, s, r);
     rc = fclose(f) != 0 ? err_set(e, ERR_NOMEM, "no memory for sweep.csv")
                         : file_join(path, sizeof path, s->folder, "sweep.csv", e);
     if (rc == 0)
@@ -213,17 +258,15 @@ static int write_csv(const struct sweep *s, const struct sweep_row *rows, struct
 
 int sweep_report(const struct sweep *s, bool is_json, struct err *e)
 {
-    struct sweep_row *rows = calloc(s->plan.n_combinations, sizeof *rows);
-    int rc = rows ? 0 : err_set(e, ERR_NOMEM, "no memory for the table of the sweep");
+    struct sweep_results r = {0};
+    int rc = sweep_results_read(&r, s, e);
 
-    for (size_t c = 0; c < s->plan.n_combinations && rc == 0; c++)
-        rc = make_row(&rows[c], s, c, e);
     if (rc == 0)
-        rc = write_csv(s, rows, e);
+        rc = write_csv(s, &r, e) < 0 || sweep_page_write(s, &r, e) < 0 ? e->code : 0;
     if (rc == 0 && is_json)
-        print_json(s, rows);
+        print_json(s, &r);
     else if (rc == 0)
-        rc = print_means(s, rows, e);
-    free(rows);
+        rc = print_tables(s, &r, e);
+    sweep_results_clear(&r);
     return rc;
 }

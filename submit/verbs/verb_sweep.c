@@ -55,6 +55,13 @@ static int run_all(const struct sweep *s, size_t *n_failed, struct err *e)
     return 0;
 }
 
+static int check_best_of(const struct sweep *s, struct err *e)
+{
+    bool is_searched[SWEEP_AXES];
+
+    return sweep_find_searched(is_searched, &s->plan, s->opt->best_of, e);
+}
+
 /* Reads and checks the job, as `validate` does. */
 static int check_job(const struct options *o, struct err *e)
 {
@@ -72,8 +79,9 @@ static int run_sweep(struct sweep *s, struct err *e)
 
     if (check_sweep_options(s->opt, e) < 0 ||
         sweep_plan_make(&s->plan, s->opt->sets, s->opt->repeat, s->opt->settings.seed, e) < 0 ||
-        sweep_open(s, e) < 0 || sweep_check(s, s->opt->simulate ? verb_simulate_check : check_job, e) < 0 ||
-        sweep_begin(s, e) < 0 || run_all(s, &n_failed, e) < 0 || sweep_report(s, s->opt->json, e) < 0)
+        check_best_of(s, e) < 0 || sweep_open(s, e) < 0 ||
+        sweep_check(s, s->opt->simulate ? verb_simulate_check : check_job, e) < 0 || sweep_begin(s, e) < 0 ||
+        run_all(s, &n_failed, e) < 0 || sweep_report(s, s->opt->json, e) < 0)
         return e->code;
     if (n_failed > 0)
         console_info(
@@ -81,10 +89,10 @@ static int run_sweep(struct sweep *s, struct err *e)
             "the same command runs only these again.",
             n_failed, s->plan.n_combinations * s->plan.n_repeats);
     if (!s->opt->json)
-        printf(
-            "\nMeans over the runs, ± their standard deviation, also in %s/sweep.csv. Each run: job_submit "
-            "compare %s/runs/*\n",
-            s->opt->output, s->opt->output);
+        printf("\nMeans over the runs, ± their standard deviation, also in %s/sweep.csv and report.html. "
+               "Each run: "
+               "job_submit compare %s/runs/*\n",
+               s->opt->output, s->opt->output);
     return n_failed > 0 ? EXIT_JOB_FAILED : 0;
 }
 

@@ -161,6 +161,26 @@ END
     [[ "$output" == *"codec=fedavg_seed=3.log: "* ]]
 }
 
+@test "a sweep ends with the best value of each group, and its figures are those of the records" {
+    SWEEP=("$SUBMIT" sweep --simulate --set "codec=fedavg,diloco" --set "lr=0.1,0.5,1000" --repeat 2 --best-of lr --node_count 2 --epochs 2 --local-steps 5 --eval-every 5 --model softmax --dataset "$FEW" -o swept)
+    "${SWEEP[@]}" >table
+    cat table
+    grep -Eq '^codec +best lr +reached +accuracy +bytes to 0' table
+    grep -Eq '^fedavg +1000 +2, [12] diverged' table # and the target is not its accuracy
+    [ "$(grep -c ' 2 of 2 ' table)" -eq 2 ]
+    python3 "$ROOT/tests/e2e/sweep_figures.py" swept lr ''
+    # Another target, with the same runs.
+    "${SWEEP[@]}" --target 0.6 --json >doc
+    python3 "$ROOT/tests/e2e/sweep_figures.py" swept lr 0.6 >order
+    [ "$(jq -c '.data | [.best[] as $i | .combinations[$i].values.codec]' doc)" = "$(jq -c . order)" ]
+    grep -q '<a href="runs/codec=fedavg_lr=0.5_seed=2/report.html">' swept/report.html
+    grep -q '<th>best lr</th>' swept/report.html
+    run "$SUBMIT" sweep --simulate --set codec=fedavg,diloco --best-of lr --node_count 2 -o other
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--best-of lr: the sweep does not vary this option"* ]]
+    [ ! -e other ]
+}
+
 @test "names of a run are no commands of gnuplot" {
     command -v gnuplot >/dev/null || skip "gnuplot is not installed"
     "$SUBMIT" simulate -q --codec fedavg --node_count 2 --epochs 2 --model softmax --dataset "$FEW" -o run
