@@ -12,6 +12,13 @@ most() {
     [ "$n" -le "$2" ] || { echo "$1: $n calls of $3, more than $2" && return 1; }
 }
 
+# exactly FILE N CALLS: no more, and no fewer: the trace is not empty.
+exactly() {
+    local n
+    n=$(grep -cE "^[0-9]+ +($3)\(" "$1" || true)
+    [ "$n" -eq "$2" ] || { echo "$1: $n calls of $3, and not $2" && return 1; }
+}
+
 # Calls that make, open or remove something, or map memory: their number does not depend on when messages arrive.
 MAKING='openat|openat2|mkdir|mkdirat|unlink|unlinkat|rename|renameat|renameat2|link|linkat|symlink|socket|socketpair|pipe2|mmap|mprotect'
 
@@ -21,16 +28,16 @@ MAKING='openat|openat2|mkdir|mkdirat|unlink|unlinkat|rename|renameat|renameat2|l
     ISOLATION_IN="${ENTER[*]}"
     start_agent 0
     end_agent 0
-    most start 3 execve # the one that limits the test, the agent, its runner
+    exactly start 3 execve # the one that limits the test, the agent, its runner
     most start 1 'fork|vfork|clone|clone3'
     most start 16 'fsync|fdatasync'
     most start 450 "$MAKING"
 }
 
-# follow FILE PID: writes the system calls of the process, and of those that it starts, from now on.
-follow() {
+# trace FILE PID: writes the system calls of the process, and of those that it starts, from now on.
+trace() {
     strace -f -qq -o "$1" -p "$2" 3>&- &
-    FOLLOWER=$!
+    TRACER=$!
     within 60 grep -q "^TracerPid:[^0-9]*[1-9]" "/proc/$2/status"
 }
 
@@ -39,16 +46,16 @@ follow() {
     local job=(--workers worker.json --codec allreduce --node_count 2 --model softmax --dataset "$FEW" --epochs 1)
     start_agents 2
     "$SUBMIT" "${job[@]}" -o first
-    follow node "${AGENTS[1]}"
+    trace node "${AGENTS[1]}"
     strace -f -qq -o submit "$BUILD/job_submit" "${job[@]}" -o again
-    kill -INT "$FOLLOWER"
-    wait "$FOLLOWER" || true
-    most node 1 execve
+    kill -INT "$TRACER"
+    wait "$TRACER" || true
+    exactly node 1 execve
     most node 3 'fork|vfork|clone|clone3' # two processes, and a thread of the monitor
     most node 38 'fsync|fdatasync'
     most node 3 connect
     most node 465 "$MAKING"
-    most submit 1 execve
+    exactly submit 1 execve
     most submit 3 'fork|vfork|clone|clone3' # threads
     most submit 11 'fsync|fdatasync'
     most submit 6 connect
