@@ -294,7 +294,8 @@ static int open_all(struct sim *s, const char *folder, struct err *e)
 int sim_open(struct sim *s, const struct settings *set, const struct simulation *how, const char *folder,
              struct stopwatch *guard, struct err *e)
 {
-    *s = (struct sim){.set = *set, .how = *how, .timing = set->seed, .guard = guard};
+    *s = (struct sim){
+        .set = *set, .how = *how, .timing = how->timing_seed ? how->timing_seed : set->seed, .guard = guard};
     s->set.checkpoint_every = s->set.checkpoint_steps = 0; /* a simulation writes none */
     sim_queue_init(&s->queue, s->timing);
     if (open_all(s, folder, e) == 0)

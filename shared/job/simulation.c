@@ -26,6 +26,7 @@ static const struct json_field fields[] = {
     F(straggler, JSON_FIELD_TEXT, .required = false),
     F(kill, JSON_FIELD_TEXT, .required = false),
     F(cut, JSON_FIELD_TEXT, .required = false),
+    F(timing_seed, JSON_FIELD_U64, .required = false, .min = 0, .max = 1e15),
     F(client_processes, JSON_FIELD_INT, .required = false, .min = 0, .max = 1024),
     F(trainer_python, JSON_FIELD_TEXT, .required = false),
     F(exhaustive, JSON_FIELD_BOOL, .required = false),

@@ -29,6 +29,7 @@ struct simulation {
     char straggler[32];               /* SHARE:FACTOR */
     char kill[SIMULATION_TEXT];       /* NODE@SECONDS,... */
     char cut[SIMULATION_TEXT];        /* NODES|NODES@FROM-TO,... */
+    uint64_t timing_seed;             /* of random times and of the order of events; 0: the job's seed */
     int client_processes;             /* of a training program; 0: as many as processors */
     char trainer_python[PATH_MAX];    /* interpreter of one in Python; "": there is none */
     bool exhaustive;                  /* tries every order of deliveries */

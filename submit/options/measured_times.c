@@ -51,15 +51,41 @@ static const json_t *find_times(const json_t *list, const json_t *of)
     return NULL;
 }
 
+/* The times of a message and of the codec, which do not depend on the data or on the optimizer, from an entry
+ * of a job with the same vectors, nodes and processors. The caller owns them. NULL: there are none. */
+static json_t *links_of(const json_t *list, const json_t *of)
+{
+    static const char *const same[] = {"model_sha256", "node_count",  "processors",
+                                       "threads",      "block_ratio", "processors_here"};
+    static const char *const links[] = {"codec_rate_mbps", "overhead"};
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *then = json_array_get(list, i), *of_then = json_object_get(then, "of");
+        bool is_same = true;
+        json_t *found;
+
+        for (size_t k = 0; k < sizeof same / sizeof *same && is_same; k++)
+            is_same = json_equal(json_object_get(of, same[k]), json_object_get(of_then, same[k]));
+        if (!is_same)
+            continue;
+        found = json_object();
+        for (size_t k = 0; k < sizeof links / sizeof *links; k++)
+            json_object_set(found, links[k], json_object_get(json_object_get(then, "measured"), links[k]));
+        return found;
+    }
+    return NULL;
+}
+
 int measured_take(struct simulation *how, const char *file, const json_t *of, struct err *e)
 {
-    json_t *list, *options, *doc;
-    const json_t *found;
+    json_t *list, *options, *doc, *found;
+    const json_t *times_of;
     int rc = 0;
 
     if (read_list(&list, file, e) < 0)
         return e->code;
-    found = find_times(list, of);
+    times_of = find_times(list, of);
+    found = times_of ? json_deep_copy(times_of) : links_of(list, of);
     if (found) {
         options = simulation_json(how);
         doc = options ? measured_options(options, found) : NULL;
@@ -67,6 +93,7 @@ int measured_take(struct simulation *how, const char *file, const json_t *of, st
         json_decref(doc);
         json_decref(options);
     }
+    json_decref(found);
     json_decref(list);
     return rc < 0 ? err_at(e, "%s", file) : 0;
 }

@@ -10,8 +10,9 @@
 #include "shared/job/simulation.h"
 
 /* Sets the times that `how` leaves open to those that the file has for `of`, the description of what was
- * measured, which is compared as a whole. A file that does not exist has none. ERR_CONFIG: it is no such
- * file. */
+ * measured, which is compared as a whole. If the file has none for `of`, the times of a message and of the
+ * codec are those of a job with the same model, nodes and processors. A file that does not exist has none.
+ * ERR_CONFIG: it is no such file. */
 int measured_take(struct simulation *how, const char *file, const json_t *of, struct err *e);
 /* Adds the times that a simulation has measured to the file: step_time, eval_time_s, codec_rate_mbps and
  * overhead of its result. If the file has times for `of`, they stay. ERR_IO, ERR_CONFIG. */

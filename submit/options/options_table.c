@@ -206,6 +206,11 @@ static struct args_option table[] = {
      "workers that run on one machine and share its link", .min = 1, .max = 1e6},
     {"processors", "", ARGS_INT, SIM(processors), FOR_SIMULATE, SIMULATED, "N",
      "processors shared by all nodes, as on one machine; 0: each node has its own", .min = 0, .max = 1e6},
+    {"timing-seed", "", ARGS_U64, SIM(timing_seed), FOR_SIMULATE, SIMULATED, "N",
+     "seed of the times of steps and messages that are drawn; 0: the job's seed; the runs of a sweep have "
+     "the "
+     "same",
+     .min = 0, .max = 1e15},
     {"client-processes", "", ARGS_INT, SIM(client_processes), FOR_SIMULATE, SIMULATED, "N",
      "processes of --trainer, which compute for all workers in turn; 0: as many as this machine has "
      "processors",

@@ -405,8 +405,8 @@ static void clear_command(struct sweep_command *c)
     *c = (struct sweep_command){.n = 0};
 }
 
-/* Sets `c` to the command of a run. A --name among the options of all runs comes later and takes
- * precedence. */
+/* Sets `c` to the command of a run. A --name or --timing-seed among the options of all runs comes
+ * later and takes precedence. */
 static void make_command(struct sweep_command *c, const struct sweep *s, size_t combination, size_t repeat,
                          const char *folder)
 {
@@ -419,6 +419,8 @@ static void make_command(struct sweep_command *c, const struct sweep *s, size_t 
     add_word(c, "--name=%s", name);
     if (s->opt->simulate && !s->opt->measured[0]) /* runs differ in their options, not in measured times */
         add_word(c, "--measured=%s/measured.json", s->folder);
+    if (s->opt->simulate) /* ... and not in the times that are drawn */
+        add_word(c, "--timing-seed=1");
     add_words(c, json_incref(s->base));
     for (size_t i = 0; i < s->plan.n_axes; i++)
         add_word(c, "--set=%s=%s", s->plan.axes[i].key, sweep_value(&s->plan, combination, i));

@@ -149,6 +149,7 @@ taken = [json.load(open(f"swept/runs/codec={c}_seed={s}/run.json"))["facts"]["si
 for key in "step_time", "eval_time_s", "codec_rate_mbps", "overhead":
     assert len({t["result"][key] for t in taken}) == 1 and taken[0]["options"][key] == taken[3]["options"][key] == taken[0]["result"][key], key
 assert len(json.load(open("swept/measured.json"))) == 1
+assert all(float(rows[c]["time_s_deviation"]) == 0 for c in ("fedavg", "diloco")), rows # seeds do not draw times
 END
     run "$SUBMIT" sweep --simulate --set codec=fedavg --node_count 3 -o swept
     [ "$status" -ne 0 ]
@@ -175,6 +176,10 @@ END
     [ "$(jq -c '.data | [.best[] as $i | .combinations[$i].values.codec]' doc)" = "$(jq -c . order)" ]
     grep -q '<a href="runs/codec=fedavg_lr=0.5_seed=2/report.html">' swept/report.html
     grep -q '<th>best lr</th>' swept/report.html
+    # Another batch takes other times of a step; those of messages and codec are measured once.
+    "$SUBMIT" simulate -q --codec fedavg --batch_size 32 --node_count 2 --epochs 1 --model softmax --dataset "$FEW" --measured swept/measured.json -o single
+    jq -e 'length == 2 and .[0].measured.step_time != .[1].measured.step_time
+        and ([.[].measured | [.overhead, .codec_rate_mbps]] | unique | length == 1)' swept/measured.json
     run "$SUBMIT" sweep --simulate --set codec=fedavg,diloco --best-of lr --node_count 2 -o other
     [ "$status" -eq 2 ]
     [[ "$output" == *"--best-of lr: the sweep does not vary this option"* ]]
