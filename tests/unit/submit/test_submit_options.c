@@ -392,6 +392,9 @@ TEST(a_resumed_job_keeps_its_options_except_those_that_may_change)
     assert_int_equal(PARSE("--gradient-descent", "sgd", "--resume", dir), ERR_USAGE);
     assert_error_has("--gradient-descent cannot be changed by --resume");
     assert_int_equal(PARSE("--init-from", "w", "--resume", dir), ERR_USAGE);
+    assert_ok(parse(&o, FOR_PACK | FOR_RANKS, &e,
+                    (const char *const[]){"--resume", dir, "--rank", "1", "--size", "2", NULL}));
+    assert_int_equal(o.rank, 1);
     unit_remove(dir);
     assert_int_equal(PARSE("--resume", dir), ERR_NOT_FOUND);
 }
