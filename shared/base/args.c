@@ -73,6 +73,17 @@ static bool has_long(const struct getopt_tables *k, const char *name)
     return false;
 }
 
+static int other_verbs_option(const struct args *a, const struct getopt_tables *any, const char *name,
+                              struct err *e)
+{
+    const struct option *l = any->longs;
+
+    err_set(e, ERR_USAGE, "--%s is for other verbs", name);
+    while (strcmp(l->name, name) != 0)
+        l++;
+    return a->options[l->val - LONG].elsewhere ? err_hint(e, "%s", a->options[l->val - LONG].elsewhere) : 0;
+}
+
 /* The hint has the option's first name, as --help does. */
 static int unknown_option(const struct args *a, const struct getopt_tables *k, const char *name,
                           struct err *e)
@@ -86,7 +97,9 @@ static int unknown_option(const struct args *a, const struct getopt_tables *k, c
         choices[n] = k->longs[n].name;
     choices[n] = NULL;
     build_tables(&any, a, ~0U);
-    err_set(e, ERR_USAGE, has_long(&any, name) ? "--%s is for other verbs" : "unknown option --%s", name);
+    err_set(e, ERR_USAGE, "unknown option --%s", name);
+    if (has_long(&any, name) && other_verbs_option(a, &any, name, e) < 0)
+        return e->code;
     near = choice_near(name, choices);
     if (!near)
         return err_hint(e, "%s", a->where);
@@ -226,6 +239,25 @@ static const struct args_option *option_of(const struct args *a, unsigned verb, 
     return NULL;
 }
 
+/* The next word is the value of an option that needs one; an option that was meant to follow it is
+ * refused. */
+static int check_value(const struct getopt_tables *k, const struct args_option *t, int argc,
+                       char *const *argv, struct err *e)
+{
+    const char *word = optind > 1 && optind <= argc ? argv[optind - 1] : "";
+    char name[ARGS_NAME], other[ARGS_NAME];
+
+    if (!takes_value(t) || optarg != word || strncmp(word, "--", 2) != 0)
+        return 0;
+    snprintf(other, sizeof other, "%s", word + 2);
+    fold_name(other);
+    if (!has_long(k, other))
+        return 0;
+    args_name(name, t);
+    err_set(e, ERR_USAGE, "--%s needs a value, %s, before %s", name, t->value, word);
+    return err_hint(e, "--%s=%s gives it that value.", name, word);
+}
+
 static int take_option(const struct args *a, unsigned verb, int c, void *out, struct args_found *found,
                        struct err *e)
 {
@@ -264,7 +296,8 @@ int args_parse(const struct args *a, unsigned verb, int argc, char **argv, void 
         c = getopt_long(argc, argv, k.shorts, k.longs, NULL);
         if (c == 1)
             rc = add_operand(found, optarg, e);
-        else if (c != -1)
+        else if (c != -1 &&
+                 (c == ':' || c == '?' || (rc = check_value(&k, option_of(a, verb, c), argc, argv, e)) == 0))
             rc = take_option(a, verb, c, out, found, e);
     }
     for (int i = optind; rc == 0 && i < argc; i++)

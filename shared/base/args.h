@@ -41,9 +41,10 @@ struct args_option {
     const char *value; /* the value's name in --help; ARGS_CHOICE_TEXT and ARGS_CHOICE: the choices */
     const char *help;
     const char *hint; /* after an invalid choice; NULL: the nearest choice is suggested, if any is near */
-    double min, max;  /* of a number; both 0: any */
-    ptrdiff_t given;  /* offset of a bool that is set if the option was given; 0: none */
-    bool may_change;  /* not read here: for the caller's use */
+    const char *elsewhere; /* hint for a verb that has no such option; NULL: how to list all */
+    double min, max;       /* of a number; both 0: any */
+    ptrdiff_t given;       /* offset of a bool that is set if the option was given; 0: none */
+    bool may_change;       /* not read here: for the caller's use */
 };
 
 #define ARGS_AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)

@@ -285,7 +285,9 @@ static struct args_option table[] = {
     {"retries", "", ARGS_INT, AT(retries), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, "N",
      "further attempts after a failure that --retry-on names, each from the last checkpoint that all nodes "
      "have",
-     .min = 0, .max = RETRIES_MAX},
+     .min = 0, .max = RETRIES_MAX,
+     .elsewhere = "A job in a folder is started again by what has started it: job_submit --slurm OPTIONS "
+                  "--retries N, or torchrun --max-restarts N."},
     {"retry-on", "", ARGS_TEXT, AT(retry_on), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, RETRY_ON_NAMES,
      "with --retries: reasons of a failure for which the job is tried again; a killed runner (runner_died, "
      "oom) and a training program's end (trainer_failed) are none by default"},
@@ -293,7 +295,10 @@ static struct args_option table[] = {
      "MBIT", "network bandwidth in Mbit/s, for the estimate of shipping time", .min = 1e-3, .max = 1e9},
     {"timeout", "", ARGS_NUMBER, AT(timeout_s), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_WAIT | FOR_SIMULATE,
      WHERE, "S", "end this command after S seconds (status 5); a job that has started continues; 0: never",
-     .min = 0, .max = 1e9},
+     .min = 0, .max = 1e9,
+     .elsewhere =
+         "job_runner --job DIR --timeout S says how long the processes of a job folder wait for each "
+         "other; pack writes one."},
     {"slurm", "", ARGS_TEXT, AT(slurm), FOR_SLURM, WHERE, "OPTIONS",
      "submit the job to Slurm with these options of sbatch, as \"-N 8 -t 2:00:00\", without agents; -o DIR "
      "is "
@@ -310,7 +315,10 @@ static struct args_option table[] = {
     {"memory", "", ARGS_INT, AT(pod_memory_gib), FOR_PACK, WHERE, "N",
      "with --kubernetes: GiB of memory that a pod asks for, and may use", .min = 1, .max = 1 << 20},
     {"detach", "", ARGS_FLAG, AT(detach), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, NULL,
-     "return once the job has started; its id is printed, with --json in an object"},
+     "return once the job has started; its id is printed, with --json in an object",
+     .elsewhere =
+         "A launcher decides whether it waits for a job in a folder, as srun does and sbatch does not; "
+         "job_submit --slurm OPTIONS --detach submits such a job and returns."},
     {"retrieve|retrieve_data", "", ARGS_FLAG, AT(retrieve), FOR_SUBMIT, WHERE, NULL,
      "submit nothing: fetch the results of the latest job, or of the one named"},
     {"reason", "", ARGS_TEXT, AT(reason), FOR_CANCEL, WHERE, "TEXT", "reason that the agents record"},

@@ -25,7 +25,8 @@ static const struct args_option table[] = {
     {"name", "", ARGS_TEXT, AT(name), EAT, 1, "NAME", "for the waiter"},
     {"menu", "", ARGS_PATH, AT(menu), EAT, 1, "FILE", "where it stands"},
     {"wine", "w", ARGS_CHOICE_TEXT, AT(wine), DRINK, 1, "red|white", "colour", .hint = "Water is for free."},
-    {"course", "", ARGS_CHOICE, AT(course), EAT, 1, "antipasto|primo|secondo|dolce", "which one"},
+    {"course", "", ARGS_CHOICE, AT(course), EAT, 1, "antipasto|primo|secondo|dolce", "which one",
+     .elsewhere = "A drink has no courses."},
     {"guest", "", ARGS_LIST, AT(guests), EAT, 1, "NAME",
      "who else comes, and as many words as it takes to fill more than one line of help"},
 };
@@ -107,6 +108,9 @@ TEST(invalid_options_are_reported)
         {{"-w", "red"}, "unknown option -w", NULL},
         {{"-hx"}, "unknown option -x", NULL},
         {{"--name"}, "--name needs a value: NAME", NULL},
+        {{"--name", "--is_hot"},
+         "--name needs a value, NAME, before --is_hot",
+         "--name=--is_hot gives it that value."},
         {{"-n"}, "--number-of-plates needs a value: N", NULL},
         {{"--hunger=2"}, "--hunger takes no value", NULL},
         {{"--is-hot="}, "--is_hot takes no value", NULL},
@@ -129,6 +133,9 @@ TEST(invalid_options_are_reported)
         if (cases[i].hint)
             assert_string_equal(e.hint, cases[i].hint);
     }
+    assert_int_equal(parse(DRINK, (const char *const[]){"--course", "primo", NULL}), ERR_USAGE);
+    assert_error_has("--course is for other verbs");
+    assert_string_equal(e.hint, "A drink has no courses.");
     assert_int_equal(parse(DRINK, (const char *const[]){"-w", "pink", NULL}), ERR_USAGE);
     assert_error_has("--wine: \"pink\" is not one of red|white");
     assert_string_equal(e.hint, "Water is for free.");
