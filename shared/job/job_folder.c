@@ -39,17 +39,30 @@ bool job_folder_is(const char *path)
     return look_at(path) == 0;
 }
 
+static int no_job(const char *path, struct err *e)
+{
+    char refusal[PATH_MAX];
+    struct err ignored;
+    json_t *o;
+
+    if (file_join(refusal, sizeof refusal, path, JOB_FOLDER_REFUSAL, &ignored) == 0 &&
+        json_read(&o, refusal, JOB_FOLDER_REFUSAL_MAX, &ignored) == 0) {
+        err_set(e, ERR_REFUSED, "%s has no job: it was refused: %.900s", path, json_text_at(o, "sentence"));
+        json_decref(o);
+        return e->code;
+    }
+    err_set(e, ERR_NOT_FOUND, "%s is no job folder: it has no " JOB_FOLDER_DOCUMENT " and packages", path);
+    return err_hint(e, "job_submit pack -o DIR OPTIONS writes one.");
+}
+
 int job_folder_read(json_t **out, const char *path, struct err *e)
 {
     char document[PATH_MAX];
     const int why = look_at(path);
     int version;
 
-    if (why == ENOENT || why == ENOTDIR) {
-        err_set(e, ERR_NOT_FOUND, "%s is no job folder: it has no " JOB_FOLDER_DOCUMENT " and packages",
-                path);
-        return err_hint(e, "job_submit pack -o DIR OPTIONS writes one.");
-    }
+    if (why == ENOENT || why == ENOTDIR)
+        return no_job(path, e);
     if (why) {
         err_set(e, ERR_IO, "the job folder %s: %s", path, strerror(why));
         return why == EACCES

@@ -9,6 +9,8 @@
  *   meet/            by which the processes find each other (agent/folder/meeting.h)
  *   node-K/, ps-K/   what node K, or server K, has written: node.json is its state, run/ links to its
  *                    records; jobs/ID/ has both of its first attempt, jobs/ID.N/ of attempt N
+ *   refused.json     in place of all that, why psgd-run has refused the job: srun lets its other processes
+ *                    wait
  *   results/         written by `job_submit collect`
  *
  * Process r of the launcher is worker r, or, from the number of workers on, server r minus that number. */
@@ -25,6 +27,7 @@
 #define JOB_FOLDER_PACKAGES   "packages"
 #define JOB_FOLDER_SECRET     "secret"
 #define JOB_FOLDER_MEET       "meet"
+#define JOB_FOLDER_REFUSAL    "refused.json"         /* {"launch","sentence"}: psgd-run has refused the job */
 #define JOB_FOLDER_CANCEL     "meet/cancel.json"     /* {"reason"}: the job is to be ended */
 #define JOB_FOLDER_CHECKPOINT "meet/checkpoint.json" /* {}: a checkpoint is asked for */
 #define JOB_FOLDER_NODE       "node.json"
@@ -32,6 +35,7 @@
 enum {
     JOB_FOLDER_DOCUMENT_MAX = 64 << 20,
     JOB_FOLDER_NODE_MAX = 1 << 20, /* bytes of a node.json */
+    JOB_FOLDER_REFUSAL_MAX = 1 << 16,
     JOB_FOLDER_NODE_NAME = 24,
     JOB_FOLDER_ATTEMPTS_MAX = 1000000, /* as of a reservation (agent/jobs/event.h) */
     /* A process that has not written its state for so long, while it should every BEAT_S, counts as gone. */
@@ -41,7 +45,8 @@ enum {
 
 /* Whether the folder has a job.json and packages. */
 bool job_folder_is(const char *path);
-/* Reads job.json. ERR_NOT_FOUND: the folder is no job folder; ERR_CONFIG. */
+/* Reads job.json. ERR_NOT_FOUND: the folder is no job folder; ERR_REFUSED: its job was refused;
+ * ERR_CONFIG. */
 int job_folder_read(json_t **out, const char *path, struct err *e);
 /* "node-1", of a server "ps-0". Returns `out`. */
 const char *job_folder_node_name(char out[JOB_FOLDER_NODE_NAME], int node);

@@ -259,6 +259,15 @@ static int not_unique(const struct matches *m, const char *text, bool is_name, s
 
 static int no_match(const char *text, const char *near, struct err *e)
 {
+    struct stat st;
+    json_t *doc;
+
+    /* A folder of which no job submitted here has its results. */
+    if (stat(text, &st) == 0 && S_ISDIR(st.st_mode)) {
+        if (run_file_read(&doc, text, e) < 0)
+            return job_folder_read(&doc, text, e);
+        json_decref(doc);
+    }
     err_set(e, ERR_NOT_FOUND, "no job %s was submitted from here", text);
     return near[0] ? err_hint(e, "Did you mean %s?", near)
                    : err_hint(e, "job_submit list shows the submitted jobs.");

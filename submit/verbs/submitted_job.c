@@ -4,12 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shared/base/clock.h"
+#include "shared/base/file.h"
 #include "shared/base/json.h"
+#include "shared/job/job_folder.h"
 #include "submit/browse/agents.h"
 #include "submit/export/export.h"
 #include "submit/job/outcome.h"
+#include "submit/launch/kubernetes.h"
+#include "submit/launch/slurm.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 #include "submit/stages/progress_bar.h"
@@ -107,13 +112,46 @@ static void print_node(const struct submission *s, const struct job_node *n)
         printf("node(%d): %s: %s\n", n->at.node, n->view.reason, n->view.message);
 }
 
+/* A process makes its node's folder as soon as it is there. */
+bool submitted_job_is_unlaunched(const struct submission *s)
+{
+    char name[JOB_FOLDER_NODE_NAME], path[PATH_MAX], id[SLURM_ID];
+    struct err ignored;
+
+    if (!s->job_folder[0] || slurm_read_id(id, s->job_folder, &ignored) == 0)
+        return false;
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (file_join(path, sizeof path, s->job_folder, job_folder_node_name(name, s->nodes[i].at.node),
+                      &ignored) == 0 &&
+            access(path, F_OK) == 0)
+            return false;
+    return true;
+}
+
+const char *submitted_job_launch_command(char *out, size_t size, const struct submission *s)
+{
+    char path[PATH_MAX];
+    struct err ignored;
+
+    if (file_join(path, sizeof path, s->job_folder, KUBERNETES_FILE, &ignored) == 0 &&
+        access(path, F_OK) == 0)
+        snprintf(out, size, "kubectl apply -f %s", path);
+    else
+        snprintf(out, size, "mpirun -n %zu job_runner --job %s", s->n_nodes, s->job_folder);
+    return out;
+}
+
 void submitted_job_show(const struct submission *s)
 {
+    char command[PATH_MAX + 64];
     int node;
 
     verb_show_run(true, s);
     for (size_t i = 0; i < s->n_nodes && !s->opt->json; i++)
         print_node(s, &s->nodes[i]);
+    if (!s->opt->json && submitted_job_is_unlaunched(s))
+        printf("no process of this job has been started. next: %s\n",
+               submitted_job_launch_command(command, sizeof command, s));
     if (!s->opt->json && progress_bar_waits_for(&node, s))
         printf("the job waits for node(%d)\n", node);
 }

@@ -29,6 +29,10 @@ size_t submitted_job_ask_nodes(struct submission *s, double timeout_s);
 void submitted_job_update(struct submission *s);
 /* Prints the errors of agents that have not answered. */
 void submitted_job_print_silent(const struct submission *s);
+/* Whether the job is in a folder and none of its processes has ever been started, nor is in Slurm's queue. */
+bool submitted_job_is_unlaunched(const struct submission *s);
+/* Writes the command that starts its processes, of several the first. Returns `out`. */
+const char *submitted_job_launch_command(char *out, size_t size, const struct submission *s);
 /* Prints the job's state and nodes on stdout. */
 void submitted_job_show(const struct submission *s);
 

@@ -30,10 +30,9 @@
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
-enum { CHILD_PROGRAM_FD = 3, LOOK_MS = 200, NUMBER = 12, NAME_OF_LAUNCH = 128, REFUSAL_MAX = 1 << 16 };
+enum { CHILD_PROGRAM_FD = 3, LOOK_MS = 200, NUMBER = 12, NAME_OF_LAUNCH = 128 };
 static const double AWAIT_S = 300, TELL_S = 10;
-/* In the folder, of a process 0 whose job was refused: {"launch","sentence"}. srun lets the others wait. */
-static const char refusal[] = "refused.json", folder_variable[] = "PSGD_JOB";
+static const char folder_variable[] = "PSGD_JOB";
 
 struct ranks {
     struct options opt;
@@ -152,7 +151,7 @@ static int pack_job(struct ranks *r, struct err *e)
     char path[PATH_MAX];
     int rc;
 
-    if (file_join(path, sizeof path, r->folder, refusal, e) < 0)
+    if (file_join(path, sizeof path, r->folder, JOB_FOLDER_REFUSAL, e) < 0)
         return e->code;
     if (unlink(path) == 0)
         rmdir(r->folder);
@@ -171,7 +170,7 @@ static void tell_refusal(const struct ranks *r, const struct err *why)
     struct err ignored;
 
     if (text && r->launch[0] && !job_folder_is(r->folder) && file_mkdirs(r->folder, 0700, &ignored) == 0 &&
-        file_join(path, sizeof path, r->folder, refusal, &ignored) == 0)
+        file_join(path, sizeof path, r->folder, JOB_FOLDER_REFUSAL, &ignored) == 0)
         file_write(path, text, strlen(text), 0600, &ignored);
     free(text);
     json_decref(o);
@@ -184,8 +183,8 @@ static int check_refusal(const struct ranks *r, struct err *e)
     char path[PATH_MAX];
     json_t *o;
 
-    if (!r->launch[0] || file_join(path, sizeof path, r->folder, refusal, &none) < 0 ||
-        json_read(&o, path, REFUSAL_MAX, &none) < 0)
+    if (!r->launch[0] || file_join(path, sizeof path, r->folder, JOB_FOLDER_REFUSAL, &none) < 0 ||
+        json_read(&o, path, JOB_FOLDER_REFUSAL_MAX, &none) < 0)
         return 0;
     if (strcmp(json_text_at(o, "launch"), r->launch) == 0)
         err_set(e, ERR_REFUSED, "process 0 has refused the job: %.900s", json_text_at(o, "sentence"));
@@ -225,8 +224,9 @@ static int await_job(const struct ranks *r, struct err *e)
                 e, "Is it on a file system that all machines of the job share? -o DIR names another one.");
         }
         if (clock_now() > told + TELL_S) {
-            console_info("Process %d waits until %s for the job in %s, which process 0 writes.", r->at.rank,
-                         until, r->folder);
+            console_info("Process %d waits until %s for the job in %s, which process 0 writes; all machines "
+                         "of the job must share the file system of that folder.",
+                         r->at.rank, until, r->folder);
             told = clock_now();
         }
         if (poll(p, 2, LOOK_MS) > 0 && p[1].revents)

@@ -21,6 +21,7 @@
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/stdout.h"
 #include "submit/verbs/slurm_job.h"
+#include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 
 static int prepare_submission(struct submission *s, struct err *e)
@@ -44,16 +45,25 @@ static int undo_submission(struct submission *s, struct err *e)
     return e->code;
 }
 
-static void print_next_commands(const struct submission *s)
+void verb_print_next_commands(const struct submission *s)
 {
+    const char *which = s->job_folder[0] ? s->job_folder : s->id;
+    char command[PATH_MAX + 64];
+
+    if (submitted_job_is_unlaunched(s)) {
+        console_plain("No process of job %s has been started. next:", s->id);
+        console_plain("  %s", submitted_job_launch_command(command, sizeof command, s));
+        console_plain("  job_submit wait %s      shows its progress and collects the results", which);
+        return;
+    }
     console_plain(
         s->opt->detach && s->opt->retries > 0
             ? "Job %s is watched in the background, for --retries; its log is in the result folder. next:"
             : "Job %s continues without this program. next:",
         s->id);
-    console_plain("  job_submit wait %s      shows its progress and fetches the results", s->id);
-    console_plain("  job_submit fetch %s     fetches the results so far", s->id);
-    console_plain("  job_submit cancel %s    ends it", s->id);
+    console_plain("  job_submit wait %s      shows its progress and fetches the results", which);
+    console_plain("  job_submit fetch %s     fetches the results so far", which);
+    console_plain("  job_submit cancel %s    ends it", which);
 }
 
 int verb_exit_status(const struct submission *s)
@@ -162,7 +172,7 @@ int verb_finish(struct submission *s, struct err *e)
         if (s->opt->job_name[0])
             cancel_with_chief(s);
         else
-            print_next_commands(s);
+            verb_print_next_commands(s);
         return interrupt_signal() ? 128 + interrupt_signal() : EXIT_TIMEOUT;
     }
     return verb_conclude(s, e);
@@ -189,7 +199,7 @@ static bool detach_job(const struct submission *s)
 
     if (s->attempt > 1)
         return true;
-    print_next_commands(s);
+    verb_print_next_commands(s);
     if (s->opt->json)
         stdout_json(true, json_pack("{s:s, s:o}", "id", s->id, "folder", json_text(s->folder, SIZE_MAX)),
                     NULL, NULL);

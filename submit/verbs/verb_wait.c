@@ -1,4 +1,6 @@
 /* wait: watches a job to its end and fetches its results. */
+#include <limits.h>
+
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
 #include "submit/terminal/console.h"
@@ -10,6 +12,7 @@
 static int wait_one(const struct options *o, const char *id, struct err *e)
 {
     struct submission s;
+    char command[PATH_MAX + 64];
     bool is_kept;
     int rc;
 
@@ -24,6 +27,9 @@ static int wait_one(const struct options *o, const char *id, struct err *e)
         if (results_begin(&s, e) < 0 || run_json_save(&s, e) < 0)
             console_error("%s", e->text);
         console_info("Waiting for %s (%s).", s.id, s.settings.name);
+        if (submitted_job_is_unlaunched(&s))
+            console_info("No process of this job has been started. next: %s",
+                         submitted_job_launch_command(command, sizeof command, &s));
         rc = verb_finish(&s, e);
     }
     submission_clear(&s);

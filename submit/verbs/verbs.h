@@ -97,6 +97,8 @@ int verb_check_arguments(const struct options *o, struct err *e);
 int verb_pack_job(struct submission *s, struct err *e);
 /* Submits the job that the options describe; for submit and run. */
 int verb_submit_job(const struct options *o, struct err *e);
+/* Prints the commands that follow a job which this program leaves to its nodes. */
+void verb_print_next_commands(const struct submission *s);
 /* The end of submit and wait: watches the job, collects and prints its results; also handles a signal or
  * --timeout while watching. */
 int verb_finish(struct submission *s, struct err *e);

@@ -197,6 +197,9 @@ loses_no_step() {
     paced allreduce
     "$SUBMIT" pack -q -o job -n 2 --codec gated.c --model softmax --dataset "$FEW" --epochs 1000000
     "$SUBMIT" status job | grep -q ': pending'
+    run "$SUBMIT" wait job --timeout 1
+    [ "$status" -eq 5 ]
+    [[ "$output" == *"No process of this job has been started. next: mpirun -n 2 job_runner --job "*"No process of job"*"job_submit wait /"* ]]
     run "$SUBMIT" cancel job
     [ "$status" -ne 0 ]
     [[ "$output" == *"no process of the job runs, so there is nothing to cancel"* ]]
@@ -249,6 +252,8 @@ loses_no_step() {
     [[ "$output" == *"the job has 3 nodes, a process for each, and by RANK there are 2 processes"*"mpirun -n 3"* ]]
     run limited "$BUILD/job_runner" --job . --rank 0
     [ "$status" -eq 6 ]
+    [[ "$output" == *"is no job folder"*"job_submit pack"* ]]
+    run "$SUBMIT" collect "$PWD"
     [[ "$output" == *"is no job folder"*"job_submit pack"* ]]
 }
 
@@ -450,6 +455,10 @@ EOF
         [ "$status" -eq 2 ]
         [ ! -e wrong ]
     done
+    run "$SUBMIT" pack -o wrong --kubernetes --volume jobs
+    [[ "$output" == *"--kubernetes needs a value, IMAGE, before --volume"* ]]
+    run "$BUILD/psgd-run" --rank 0 --size 1 -o wrong --timeout 4
+    [[ "$output" == *"--timeout is for other verbs"*"job_runner --job DIR --timeout"* ]]
     run "$BUILD/psgd-run" --rank 0 --size 1 -o wrong --memory 4
     [ "$status" -eq 2 ]
     [[ "$output" == *"--memory is an option of a job on Kubernetes"* ]]

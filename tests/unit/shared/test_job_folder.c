@@ -47,11 +47,28 @@ TEST(an_observer_of_a_lock_is_not_taken_for_its_holder)
     unit_remove(dir);
 }
 
+TEST(a_folder_whose_job_was_refused_says_why)
+{
+    static const char refused[] = "{\"launch\":\"slurm-4\",\"sentence\":\"unknown model x\"}";
+    const char *dir = unit_folder();
+    char path[256];
+    json_t *document;
+    struct err e;
+
+    assert_int_equal(job_folder_read(&document, dir, &e), ERR_NOT_FOUND);
+    assert_ok(file_join(path, sizeof path, dir, JOB_FOLDER_REFUSAL, &e));
+    assert_ok(file_write(path, refused, sizeof refused - 1, 0600, &e));
+    assert_int_equal(job_folder_read(&document, dir, &e), ERR_REFUSED);
+    assert_error_has("has no job: it was refused: unknown model x");
+    unit_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_without_a_lock_has_no_process_and_a_lock_is_held_until_its_process_ends),
         cmocka_unit_test(an_observer_of_a_lock_is_not_taken_for_its_holder),
+        cmocka_unit_test(a_folder_whose_job_was_refused_says_why),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
