@@ -92,6 +92,18 @@ static bool is_list(const struct args_option *t)
            t->offset == offsetof(struct options, ps_hosts);
 }
 
+void options_drop_lists(json_t *texts)
+{
+    char name[ARGS_NAME];
+
+    for (int i = 0; i < options_table.n; i++) {
+        if (!is_list(&options_table.options[i]))
+            continue;
+        args_name(name, &options_table.options[i]);
+        json_object_del(texts, name);
+    }
+}
+
 /* True if a job that is resumed or submitted again takes the option from the earlier job, which was submitted
  * by this verb: the options of the job itself, and the list of agents. */
 static bool is_inherited(const struct args_option *t, unsigned verb)
@@ -352,7 +364,7 @@ int options_take_run(struct options *o, unsigned verb, const json_t *doc, const 
     if (!is_changed)
         keep_choices(texts, json_object_get(doc, "settings"));
     if (is_simulation) /* it had no agents */
-        json_object_del(texts, "workers");
+        options_drop_lists(texts);
     rc = options_take_texts(o, verb, texts, e);
     if (rc == 0 && (verb & FOR_SIMULATE))
         rc = take_simulation(o, doc, e);

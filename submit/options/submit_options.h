@@ -190,6 +190,8 @@ void options_help(FILE *f, unsigned verb);
 
 /* All options of a job as an object of strings, for run.json, with absolute paths. */
 json_t *options_json(const struct options *o);
+/* Removes the lists of agents from these texts: those of a job without agents. */
+void options_drop_lists(json_t *texts);
 
 /* Prints the options of a job that were given with another value than the default, "--name=value" each, with
  * console_more. */

@@ -380,6 +380,8 @@ json_t *stage_read_options(const struct submission *s)
     for (size_t i = 0; s->opt->trainer[0] && !s->is_simulated && trainer_limits_option(i, name, &why, hint);
          i++)
         json_object_del(all, name);
+    if (s->job_folder[0])
+        options_drop_lists(all);
     return all;
 }
 

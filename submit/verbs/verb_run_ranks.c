@@ -131,12 +131,16 @@ static int compare_options(const struct ranks *r, const json_t *then, const json
 static int check_same(const struct ranks *r, const json_t *document, struct err *e)
 {
     const json_t *facts = json_object_get(json_object_get(document, "record"), "facts");
+    char output[ARGS_NAME];
     struct submission s;
     json_t *now;
     int rc = submission_init(&s, &r->opt, e);
 
     if (rc == 0) {
+        memcpy(s.job_folder, r->folder, sizeof s.job_folder);
         now = stage_read_options(&s);
+        options_name(output, offsetof(struct options, output));
+        json_object_del(now, output); /* the folder may have several paths */
         rc = now ? compare_options(r, json_object_get(facts, "options"), now, e)
                  : err_set(e, ERR_NOMEM, "no memory for the options");
         json_decref(now);

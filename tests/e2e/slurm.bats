@@ -76,6 +76,9 @@ load ranks
     [[ "$output" == *"a folder for the job is needed, -o DIR"* ]]
     # The same folder is the same job, with the same options.
     limited "$BUILD/psgd-run" --rank 0 --size 1 --model softmax --dataset "$FEW" --epochs 1 -o job
+    mkdir elsewhere
+    (cd elsewhere && PSGD_WORKERS=list limited "$BUILD/psgd-run" --rank 0 --size 1 --model softmax --dataset "$FEW" --epochs 1 -o ../job >../again 2>&1) || true
+    grep -q 'the job has succeeded already, in attempt 1' again
     run limited "$BUILD/psgd-run" --rank 0 --size 1 --model softmax --dataset "$FEW" --epochs 2 -o job
     [ "$status" -eq 6 ]
     [[ "$output" == *"/job has a job with other options already: --epochs is 2, and was 1"* ]]
