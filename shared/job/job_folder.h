@@ -31,6 +31,7 @@
 #define JOB_FOLDER_CANCEL     "meet/cancel.json"     /* {"reason"}: the job is to be ended */
 #define JOB_FOLDER_CHECKPOINT "meet/checkpoint.json" /* {}: a checkpoint is asked for */
 #define JOB_FOLDER_NODE       "node.json"
+#define JOB_FOLDER_COLLECT    "collect.lock" /* a lock of the command that makes the results */
 
 enum {
     JOB_FOLDER_DOCUMENT_MAX = 64 << 20,

@@ -152,6 +152,8 @@ void submission_clear(struct submission *s)
     json_decref(s->facts);
     json_decref(s->files);
     json_decref(s->last_log);
+    if (s->lock_fd > 0)
+        close(s->lock_fd);
     http_free(s->http);
     worker_list_clear(&s->workers);
     *s = (struct submission){0};

@@ -89,6 +89,7 @@ struct submission {
     bool is_complete; /* no required file is missing */
     json_t *files;    /* [{"name","bytes","sha256"}] of the result folder */
     json_t *last_log; /* last log lines of the node that decided a failed job; NULL: none */
+    int lock_fd;      /* results_lock(); 0: not taken */
 };
 
 int submission_init(struct submission *s, const struct options *opt, struct err *e);

@@ -15,6 +15,7 @@
 #include "shared/base/utf8.h"
 #include "submit/files/run_file.h"
 #include "submit/files/untrusted_folder.h"
+#include "submit/results/results_lock.h"
 #include "submit/terminal/console.h"
 
 static const char *const parts[] = {"records", "logs", "model"};
@@ -130,12 +131,17 @@ static void sweep_parts(const struct submission *s)
 int results_make_parts(struct submission *s, struct err *e)
 {
     char path[PATH_MAX];
+    const bool has_lock = s->lock_fd > 0;
+    int rc = results_lock(s, e);
 
-    sweep_parts(s);
-    for (int i = 0; i < N_PARTS; i++)
+    if (rc == 0)
+        sweep_parts(s);
+    for (int i = 0; i < N_PARTS && rc == 0; i++)
         if (file_join(path, sizeof path, s->folder, part(s, i), e) < 0 || file_mkdirs(path, 0777, e) < 0)
-            return e->code;
-    return 0;
+            rc = e->code;
+    if (!has_lock)
+        results_unlock(s);
+    return rc;
 }
 
 /* Checks before the job that the file of --trace, which is written last, can be written. */

@@ -5,6 +5,7 @@
 #include "shared/base/json.h"
 #include "submit/job/outcome.h"
 #include "submit/results/results.h"
+#include "submit/results/results_lock.h"
 #include "submit/stages/retry.h"
 #include "submit/stages/stages.h"
 
@@ -88,6 +89,8 @@ int folder_attempts_collect(struct submission *s, struct err *e)
     json_t *attempts;
     int rc = 0;
 
+    if (results_lock(s, e) < 0)
+        return e->code;
     if (latest == 1)
         return 0;
     attempts = json_array();

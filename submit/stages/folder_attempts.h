@@ -5,9 +5,9 @@
 
 #include "submit/job/submission.h"
 
-/* Collects the attempts before the latest one that are not there yet, each into its folder of
- * results_of_attempt(), and notes in s->facts from where the latest went on. Call before stage_collect(); no
- * effect on a job on agents. Errors as of stage_collect(). */
+/* Takes results_lock() and collects the attempts before the latest one that are not there yet, each into its
+ * folder of results_of_attempt(); notes in s->facts from where the latest went on. Call before
+ * stage_collect(); no effect on a job on agents. Errors as of stage_collect(). */
 int folder_attempts_collect(struct submission *s, struct err *e);
 
 #endif

@@ -72,7 +72,14 @@ load ranks
     [ "$status" -eq 6 ]
     [[ "$output" == *"has succeeded: nothing is left to do"*"pack --resume $PWD/job/results"* ]]
     grep -q 'the job has succeeded' job.log.0
+    # Two commands make the results one after the other: both would move those of the earlier attempts aside.
+    exec {held}>job/collect.lock
+    flock "$held"
+    "$SUBMIT" collect job >collect.log 2>&1 {held}>&- &
+    within 60 grep -q 'Waiting for another command, which makes the results of' collect.log
+    exec {held}>&-
     "$SUBMIT" collect -q job
+    wait "$!"
     [ "$(jq -r '[.state, .attempt, .facts.attempts[0].reason] | join(" ")' job/results/run.json)" = "succeeded 3 RunnerDied" ]
     [ -s job/results/attempts/1/run.json ]
     # As a job that was not interrupted, with a row for each tenth step of each worker.
