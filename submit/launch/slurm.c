@@ -19,11 +19,17 @@ enum {
     JOB_BYTES_MAX = 1 << 16,
     QUOTED = 4 * PATH_MAX,
     SCRIPT = 16 * PATH_MAX,
-    PROCESSES_MAX = 2 * NODES_MAX /* a worker and a server each */
+    PROCESSES_MAX = 2 * NODES_MAX, /* a worker and a server each */
+    END_WAIT_S = 15                /* for an earlier job of Slurm that is about to end */
 };
 
 /* What scontrol says of a job, and a time after it if the job is preempted. */
 #define PREEMPTED "PreemptTime="
+
+/* Seconds that srun waits from the end of the job's first process to that of the last one: the processes of a
+ * host that fails and comes back at once end without a word to srun. A worker may evaluate after the others.
+ */
+#define LAST_WAIT "600"
 
 /* The states in which a job is over: the others are those of one that waits, runs, or is about to end. */
 static const char *const over[] = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE",     "FAILED",
@@ -115,13 +121,14 @@ static void quote_pattern(char out[QUOTED], const char *path)
 }
 
 /* A script that a user submits again has another number, and slurm_find_id() may read the file while it is
- * written. Slurm requeues a preempted job that still runs at the end of the grace time, and this one has
- * ended by then, so it asks for that itself, as after a failure with --retries; the shell must not end by the
- * SIGTERM with which Slurm ends a job, and one that Slurm ends is no failure. srun's status is the highest
- * one of its processes: that of a killed one is 128 and its signal; of these no other attempt succeeds: 2, 4
- * and 6 of job_runner, and 8 is a cancelled job. */
+ * written. While another job of Slurm runs the job, the file stays that one's, which wait and cancel mean.
+ * Slurm requeues a preempted job that still runs at the end of the grace time, and this one has ended by
+ * then, so it asks for that itself, as after a failure with --retries; the shell must not end by the SIGTERM
+ * with which Slurm ends a job, and one that Slurm ends is no failure. srun's status is the highest one of its
+ * processes: that of a killed one is 128 and its signal; of these no other attempt succeeds: 2, 4 and 6 of
+ * job_runner, and 8 is a cancelled job. */
 int slurm_write_script(const char *folder, const char *name, int n_processes, const char *options,
-                       int retries, struct err *e)
+                       int retries, bool ends_at_once, struct err *e)
 {
     char path[PATH_MAX], exe_dir[PATH_MAX], log[PATH_MAX], runner[PATH_MAX];
     static char pattern[QUOTED], program[QUOTED], dir[QUOTED], text[SCRIPT];
@@ -137,12 +144,27 @@ int slurm_write_script(const char *folder, const char *name, int n_processes, co
              "#SBATCH --job-name=%s --output=%s --open-mode=append --requeue --ntasks=%d\n"
              "#SBATCH %s\n"
              "folder=%s\n"
+             "noted=$(sed -n 's/.*\"job\":\"\\([0-9]*\\)\".*/\\1/p' \"$folder/" SLURM_JOB "\" 2>/dev/null)\n"
+             "waited=0\n"
+             "while [ -n \"$noted\" ] && [ \"$noted\" != \"$SLURM_JOB_ID\" ]; do\n"
+             "    case $(squeue --noheader --format=%%T --jobs=\"$noted\" 2>/dev/null) in\n"
+             "    RUNNING | SUSPENDED) ;;\n"
+             "    *) break ;;\n"
+             "    esac\n"
+             "    if [ \"$waited\" -ge %d ]; then\n"
+             "        echo \"Slurm's job $noted runs this job already; this is job $SLURM_JOB_ID.\"\n"
+             "        echo \"Wait for its end, or end it: job_submit cancel $folder\"\n"
+             "        exit 4\n"
+             "    fi\n"
+             "    sleep 1\n"
+             "    waited=$((waited + 1))\n"
+             "done\n"
              "new=$folder/" SLURM_JOB ".$$\n"
              "printf '{\"job\":\"%%s\"}\\n' \"$SLURM_JOB_ID\" >\"$new\" && mv \"$new\" \"$folder/" SLURM_JOB
              "\"\n"
              "is_ended=\n"
              "trap is_ended=1 TERM\n"
-             "srun %s --job \"$folder\"\n"
+             "%ssrun %s --job \"$folder\"\n"
              "status=$?\n"
              "case $(scontrol show job \"$SLURM_JOB_ID\") in\n"
              "*" PREEMPTED "[0-9]*) exec scontrol requeue \"$SLURM_JOB_ID\" ;;\n"
@@ -154,7 +176,8 @@ int slurm_write_script(const char *folder, const char *name, int n_processes, co
              "    exec scontrol requeue \"$SLURM_JOB_ID\"\n"
              "fi\n"
              "exit \"$status\"\n",
-             name, pattern, n_processes, options, text_shell_quote(dir, sizeof dir, folder),
+             name, pattern, n_processes, options, text_shell_quote(dir, sizeof dir, folder), END_WAIT_S,
+             ends_at_once ? "export SLURM_WAIT=\"${SLURM_WAIT-" LAST_WAIT "}\"\n" : "",
              text_shell_quote(program, sizeof program, runner), retries);
     return file_write(path, text, strlen(text), 0700, e);
 }
@@ -270,12 +293,27 @@ int slurm_read_id(char id[SLURM_ID], const char *folder, struct err *e)
     return id[0] ? 0 : err_set(e, ERR_CONFIG, "%s has no number of a job", path);
 }
 
-/* "ID|FOLDER|SCRIPT": of a script that was given by a relative path the folder in which sbatch was called. */
-static bool runs_script(char id[SLURM_ID], char *line, const char *script)
+static void judge_state(struct slurm_state *s)
 {
-    char path[PATH_MAX], real[PATH_MAX], *rest, *number = strtok_r(line, "|", &rest),
-                                                *in = strtok_r(NULL, "|", &rest),
-                                                *name = strtok_r(NULL, "|\n", &rest);
+    s->is_over = !s->name[0];
+    s->runs = strcmp(s->name, "RUNNING") == 0 || strcmp(s->name, "COMPLETING") == 0;
+    for (size_t i = 0; i < sizeof over / sizeof *over; i++)
+        s->is_over |= strcmp(s->name, over[i]) == 0;
+}
+
+/* A job of Slurm that runs the script of a folder. */
+struct script_job {
+    char id[SLURM_ID];
+    struct slurm_state state;
+};
+
+/* "ID|STATE|FOLDER|SCRIPT": of a script that was given by a relative path the folder in which sbatch was
+ * called. */
+static bool runs_script(struct script_job *j, char *line, const char *script)
+{
+    char path[PATH_MAX], real[PATH_MAX], *rest,
+        *number = strtok_r(line, "|", &rest), *state = strtok_r(NULL, "|", &rest),
+        *in = strtok_r(NULL, "|", &rest), *name = strtok_r(NULL, "|\n", &rest);
     struct err ignored;
 
     if (!name)
@@ -285,36 +323,85 @@ static bool runs_script(char id[SLURM_ID], char *line, const char *script)
         return false;
     if (!realpath(path, real) || strcmp(real, script) != 0)
         return false;
-    snprintf(id, SLURM_ID, "%s", number);
+    *j = (struct script_job){0};
+    snprintf(j->id, sizeof j->id, "%s", number);
+    snprintf(j->state.name, sizeof j->state.name, "%s", state);
+    judge_state(&j->state);
     return true;
 }
 
-int slurm_find_id(char id[SLURM_ID], const char *folder, struct err *e)
+/* The jobs that wait or run, in the order of their numbers; none if Slurm does not answer. The caller frees
+ * them. */
+static struct script_job *list_jobs(size_t *n, const char *folder)
 {
-    char *const argv[] = {"squeue",   "--noheader",        "--me", "--states=all",
-                          "--sort=i", "--format=%A|%Z|%o", NULL};
+    char *const argv[] = {"squeue", "--noheader", "--me", "--sort=i", "--format=%A|%T|%Z|%o", NULL};
     char path[PATH_MAX], script[PATH_MAX], *line = NULL;
+    struct script_job *all = NULL, *more, j;
     struct err ignored;
     size_t size = 0;
     int status, fd;
     FILE *f;
 
-    if (slurm_read_id(id, folder, e) < 0)
-        return e->code;
+    *n = 0;
     if (file_join(path, sizeof path, folder, SLURM_SCRIPT, &ignored) < 0 || !realpath(path, script) ||
         open_tool(&fd, &status, argv, &ignored) < 0)
-        return 0;
+        return NULL;
     f = fdopen(fd, "r");
     if (!f) {
         close(fd);
-        return 0;
+        return NULL;
     }
     rewind(f);
-    while (getline(&line, &size, f) > 0)
-        runs_script(id, line, script);
+    while (getline(&line, &size, f) > 0) {
+        if (!runs_script(&j, line, script) || j.state.is_over ||
+            (more = realloc(all, (*n + 1) * sizeof *all)) == NULL)
+            continue;
+        all = more;
+        all[(*n)++] = j;
+    }
     free(line);
     fclose(f);
+    return all;
+}
+
+/* Of several jobs one runs, and the others wait in the queue or in the script for its end. */
+static int rank_job(const struct script_job *j, const char *noted)
+{
+    return !j->state.runs ? 1 : strcmp(j->id, noted) != 0 ? 2 : 3;
+}
+
+int slurm_find_id(char id[SLURM_ID], const char *folder, struct err *e)
+{
+    char noted[SLURM_ID];
+    struct script_job *all;
+    int best = 0;
+    size_t n;
+
+    if (slurm_read_id(id, folder, e) < 0)
+        return e->code;
+    memcpy(noted, id, sizeof noted);
+    all = list_jobs(&n, folder);
+    for (size_t i = 0; i < n; i++)
+        if (rank_job(&all[i], noted) >= best) {
+            best = rank_job(&all[i], noted);
+            memcpy(id, all[i].id, SLURM_ID);
+        }
+    free(all);
     return 0;
+}
+
+int slurm_cancel_others(const char *folder, const char *id, struct err *e)
+{
+    struct script_job *all;
+    int rc = 0;
+    size_t n;
+
+    all = list_jobs(&n, folder);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        if (strcmp(all[i].id, id) != 0)
+            rc = slurm_cancel(all[i].id, e);
+    free(all);
+    return rc;
 }
 
 /* Slurm forgets an ended job after some minutes: squeue then refuses its number. */
@@ -332,10 +419,7 @@ int slurm_ask(struct slurm_state *out, const char *id, struct err *e)
         return err_set(e, ERR_UNREACHABLE, "squeue does not answer: %.400s", last_line(answer));
     if (!has_failed(status))
         sscanf(answer, "%31s %63[^\n]", out->name, out->reason);
-    out->is_over = !out->name[0];
-    out->runs = strcmp(out->name, "RUNNING") == 0 || strcmp(out->name, "COMPLETING") == 0;
-    for (size_t i = 0; i < sizeof over / sizeof *over; i++)
-        out->is_over |= strcmp(out->name, over[i]) == 0;
+    judge_state(out);
     return 0;
 }
 

@@ -9,7 +9,7 @@
 
 #define SLURM_SCRIPT "slurm.sh"   /* in the job folder: sbatch DIR/slurm.sh is the job's next attempt */
 #define SLURM_OUTPUT "slurm.log"  /* what the processes of all attempts have printed */
-#define SLURM_JOB    "slurm.json" /* {"job"}: the number of the job that job_submit has submitted */
+#define SLURM_JOB    "slurm.json" /* {"job"}: the number of the job that has run it last, or does */
 
 enum { SLURM_ID = 24 };
 
@@ -23,15 +23,19 @@ struct slurm_state {
  * is none, as in "-N 2-4", or more than the nodes of a job. */
 int slurm_processes(int *n, const char *options, struct err *e);
 /* Writes the batch file. `name`: of the job; `options`: of sbatch; `retries`: how often a failed
- * job is requeued. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
+ * job is requeued; `ends_at_once`: no node goes on alone after another one's end. ERR_IO, ERR_NOSPACE,
+ * ERR_NOMEM. */
 int slurm_write_script(const char *folder, const char *name, int n_processes, const char *options,
-                       int retries, struct err *e);
+                       int retries, bool ends_at_once, struct err *e);
 /* Submits it; `id` is that of the job. ERR_NOT_FOUND: there is no sbatch; ERR_REFUSED: it refuses the job. */
 int slurm_submit(char id[SLURM_ID], const char *folder, struct err *e);
 /* ERR_NOT_FOUND: the folder was not submitted to Slurm. */
 int slurm_read_id(char id[SLURM_ID], const char *folder, struct err *e);
-/* That of the folder's latest attempt, also where a user has submitted the batch file by sbatch. */
+/* That of the folder's attempt that runs, else of the one that waits, else of the latest one, also where a
+ * user has submitted the batch file by sbatch. */
 int slurm_find_id(char id[SLURM_ID], const char *folder, struct err *e);
+/* Cancels the folder's other jobs that wait or run: these would begin once `id` has ended. */
+int slurm_cancel_others(const char *folder, const char *id, struct err *e);
 /* ERR_UNREACHABLE: Slurm does not answer. */
 int slurm_ask(struct slurm_state *out, const char *id, struct err *e);
 int slurm_cancel(const char *id, struct err *e);

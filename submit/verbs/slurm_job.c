@@ -40,6 +40,7 @@ struct slurm_watch {
     double began, asked_at, told_at; /* clock_now, as the next */
     double over_at;                  /* since when it is over; 0: it is not, or Slurm does not answer */
     double silent_at;                /* since when Slurm does not answer; 0: it does */
+    double ended_at; /* since when all nodes have ended, or it was last told; 0: not all have */
     struct progress_bar progress;
 };
 
@@ -105,6 +106,25 @@ static bool is_over(const struct slurm_watch *w)
     return n_ended == 0 || n_ended == w->s.n_nodes || now - w->over_at > LAST_S;
 }
 
+/* A host that fails and comes back does not tell srun that its processes have ended. */
+static void tell_ended(struct slurm_watch *w)
+{
+    const double now = clock_now();
+
+    if (!w->state.runs || submission_count_ended(&w->s) < w->s.n_nodes) {
+        w->ended_at = 0;
+        return;
+    }
+    if (w->ended_at == 0)
+        w->ended_at = now;
+    if (now - w->ended_at < LAST_S)
+        return;
+    w->ended_at = now;
+    console_info("All nodes have ended, and Slurm's job %s still runs: it waits for a process of a host that "
+                 "has failed. job_submit cancel %s ends it.",
+                 w->id, w->s.job_folder);
+}
+
 static int follow_job(struct slurm_watch *w, struct err *e)
 {
     for (;;) {
@@ -114,7 +134,8 @@ static int follow_job(struct slurm_watch *w, struct err *e)
         ask_nodes(w);
         if (is_over(w))
             break;
-        if (w->state.runs || w->s.state == JOB_RUNNING)
+        tell_ended(w);
+        if (w->ended_at == 0 && (w->state.runs || w->s.state == JOB_RUNNING))
             progress_bar_show(&w->progress, &w->s);
         if (submission_check_time(&w->s, e) < 0)
             break;
@@ -264,6 +285,8 @@ static int check_options(const struct options *o, struct err *e)
 
 static int submit_job(char folder[PATH_MAX], struct submission *s, struct err *e)
 {
+    const struct settings *set = &s->settings;
+    const bool ends_at_once = set->sync == SYNC_SSGD && set->on_node_loss == NODE_LOSS_ABORTS;
     char own[JOB_ID_MAX + 8], id[SLURM_ID];
 
     snprintf(own, sizeof own, "psgd-%s", s->id);
@@ -271,8 +294,8 @@ static int submit_job(char folder[PATH_MAX], struct submission *s, struct err *e
         verb_pack_job(s, e) < 0)
         return e->code;
     memcpy(folder, s->job_folder, PATH_MAX);
-    if (slurm_write_script(s->job_folder, s->settings.name, (int)s->n_nodes, s->opt->slurm, s->opt->retries,
-                           e) < 0 ||
+    if (slurm_write_script(s->job_folder, set->name, (int)s->n_nodes, s->opt->slurm, s->opt->retries,
+                           ends_at_once, e) < 0 ||
         slurm_submit(id, s->job_folder, e) < 0) {
         struct err ignored;
 
@@ -323,9 +346,10 @@ int slurm_job_cancel(bool *is_cancelled, const char *folder, bool has_process, s
     char id[SLURM_ID];
 
     *is_cancelled = false;
-    if (slurm_find_id(id, folder, e) < 0 || slurm_ask(&state, id, e) < 0)
+    if (slurm_find_id(id, folder, e) < 0 || slurm_ask(&state, id, e) < 0 ||
+        slurm_cancel_others(folder, id, e) < 0)
         return e->code;
-    if (state.is_over || (has_process && strcmp(state.name, "COMPLETING") != 0))
+    if (state.is_over || (has_process && strcmp(state.name, "RUNNING") == 0))
         return 0;
     if (slurm_cancel(id, e) < 0)
         return e->code;

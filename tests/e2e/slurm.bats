@@ -117,6 +117,28 @@ load ranks
     [ "$(jq -r .state later/results/run.json)" = succeeded ]
 }
 
+# squeue_shows N: of as many jobs.
+squeue_shows() { [ "$(on_login squeue -h -t "${2:-all}" | wc -l)" -eq "$1" ]; }
+
+# bats test_tags=long
+@test "the batch file of a job that runs is refused, and cancel ends both of Slurm's jobs" {
+    needs_slurm
+    on_login job_submit --slurm "-N 1 -n 1" --detach -q --codec fedavg --model softmax --dataset "$FEW" --local-steps 10 --max-steps 900000000 -o job
+    within 60 grep -q '"state":"running"' job/node-0/node.json
+    local first
+    first=$(jq -r .job job/slurm.json)
+    on_login sbatch job/slurm.sh
+    within 60 grep -q "Slurm's job $first runs this job already; this is job " job/slurm.log
+    [ "$(jq -r .job job/slurm.json)" = "$first" ]
+    on_login sbatch job/slurm.sh
+    within 60 squeue_shows 2 R
+    [ "$(on_login job_submit cancel job | grep -c ': cancelled')" -eq 1 ]
+    within 60 squeue_shows 0 PD,R,CG
+    run on_login job_submit wait job
+    [ "$status" -eq 8 ]
+    [ "$(jq -r .attempt job/results/run.json)" -eq 1 ]
+}
+
 @test "a job that waits in Slurm's queue is cancelled there, and what Slurm refuses is said in its words" {
     needs_slurm
     local job=(--codec fedavg --model softmax --dataset "$FEW" --epochs 1)

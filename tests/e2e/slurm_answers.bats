@@ -110,3 +110,38 @@ runs() { "$SUBMIT" status job | grep -q 'node(0): running, epoch'; }
     [[ "$output" == *"no process of the job runs, so there is nothing to cancel"* ]]
     [ "$(grep -c scancel calls)" -eq 0 ]
 }
+
+@test "the batch file does not begin while another of Slurm's jobs runs its job, and cancel ends that one, too" {
+    make_slurm
+    submit --epochs 1
+    printf '#!/bin/sh\n' >bin/sleep
+    chmod 755 bin/sleep
+    echo 'touch begun' >answers/srun
+    echo RUNNING >answers/squeue
+    status=0
+    SLURM_JOB_ID=8 job/slurm.sh >said || status=$?
+    [ "$status" -eq 4 ]
+    [ "$(cat job/slurm.json)" = '{"job":"7"}' ]
+    [ ! -e begun ]
+    grep -q "Slurm's job 7 runs this job already; this is job 8" said
+    printf '%s\n' "6|COMPLETED|/|$T/job/slurm.sh" "7|RUNNING|$T|job/slurm.sh" "8|RUNNING|$T|job/slurm.sh" "9|PENDING|/|$T/job/slurm.sh" \
+        "10|RUNNING|/|$T/other" >answers/list
+    printf '#!/bin/sh\ncase $* in *%%Z*) cat "%s/answers/list" ;; *) echo "RUNNING None" ;; esac\n' "$T" >bin/squeue
+    rm calls
+    "$SUBMIT" cancel job | grep -q ': cancelled'
+    [ "$(sort calls | tr '\n' ' ')" = "scancel 7 scancel 8 scancel 9 " ]
+}
+
+@test "srun waits for ever only for the nodes of a job that may end one after the other" {
+    make_slurm
+    echo 'echo "${SLURM_WAIT-for ever}" >waits' >answers/srun
+    submit --epochs 1
+    SLURM_JOB_ID=7 job/slurm.sh
+    [ "$(cat waits)" = 600 ]
+    SLURM_WAIT=0 SLURM_JOB_ID=7 job/slurm.sh
+    [ "$(cat waits)" = 0 ]
+    rm -r job
+    submit --epochs 1 --on-node-loss continue
+    SLURM_JOB_ID=7 job/slurm.sh
+    [ "$(cat waits)" = 'for ever' ]
+}
