@@ -236,6 +236,10 @@ static struct args_option table[] = {
      "KEY=VALUE,VALUE,... or KEY=[\"VALUE\",...]"},
     {"repeat", "", ARGS_INT, AT(repeat), FOR_SWEEP, JOB, "N",
      "runs of each combination, with the seeds 1 to N, or from --seed", .min = 1, .max = 10000},
+    {"budget", "", ARGS_INT, AT(budget), FOR_SWEEP, JOB, "N",
+     "run N combinations, drawn at random by --seed, instead of all; with a larger N the same command adds "
+     "some",
+     .min = 1, .max = 10000},
     {"best-of", "", ARGS_TEXT, AT(best_of), FOR_SWEEP, JOB, "KEY[,KEY...]",
      "options of --set of which only the best values are compared, each rule at its best rate: with a target "
      "the value of which most runs reach it, with the fewest bytes, else that of the highest accuracy"},

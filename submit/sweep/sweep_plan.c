@@ -8,6 +8,7 @@
 #include "shared/base/crc32c.h"
 #include "shared/base/json.h"
 #include "shared/base/number.h"
+#include "shared/base/rng.h"
 #include "submit/options/options_config.h"
 
 static int no_memory(struct err *e)
@@ -154,11 +155,48 @@ void sweep_plan_clear(struct sweep_plan *p)
         free(p->axes[i].key);
     }
     free(p->axes);
+    free(p->drawn);
     *p = (struct sweep_plan){0};
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const size_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+int sweep_plan_draw(struct sweep_plan *p, size_t budget, uint64_t seed, struct err *e)
+{
+    struct rng rng;
+
+    if (budget >= p->n_combinations)
+        return 0;
+    p->drawn = malloc(p->n_combinations * sizeof *p->drawn);
+    if (!p->drawn)
+        return no_memory(e);
+    for (size_t i = 0; i < p->n_combinations; i++)
+        p->drawn[i] = i;
+    rng_init(&rng, seed, 0x5e7, 0);
+    for (size_t i = 0; i < budget; i++) { /* Fisher and Yates; at most SWEEP_RUNS are left */
+        size_t other = i + rng_below(&rng, (uint32_t)(p->n_combinations - i)), place = p->drawn[i];
+
+        p->drawn[i] = p->drawn[other];
+        p->drawn[other] = place;
+    }
+    p->n_combinations = budget;
+    qsort(p->drawn, budget, sizeof *p->drawn, compare_places);
+    return 0;
+}
+
+size_t sweep_place(const struct sweep_plan *p, size_t combination)
+{
+    return p->drawn ? p->drawn[combination] : combination;
 }
 
 const char *sweep_value(const struct sweep_plan *p, size_t combination, size_t axis)
 {
+    combination = sweep_place(p, combination);
     for (size_t i = p->n_axes - 1; i > axis; i--)
         combination /= p->axes[i].n;
     return p->axes[axis].values[combination % p->axes[axis].n];

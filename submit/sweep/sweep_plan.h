@@ -18,6 +18,7 @@ struct sweep_plan {
     struct sweep_axis *axes; /* (n_axes), in the order of --set */
     size_t n_axes;
     size_t n_combinations; /* the last axis varies first */
+    size_t *drawn;         /* (n_combinations), ascending: those of the product; NULL: all */
     size_t n_repeats;      /* of each, with the seeds first_seed, first_seed + 1, ... */
     uint64_t first_seed;
     bool has_seeds; /* false: runs keep the seed of the options */
@@ -28,8 +29,13 @@ struct sweep_plan {
  * SWEEP_RUNS runs. */
 int sweep_plan_make(struct sweep_plan *p, const char *const *sets, int repeat, uint64_t first_seed,
                     struct err *e);
+/* Keeps `budget` combinations, drawn at random by the seed, or all if there are no more. A larger budget
+ * keeps those of a smaller one, too. ERR_NOMEM. */
+int sweep_plan_draw(struct sweep_plan *p, size_t budget, uint64_t seed, struct err *e);
 void sweep_plan_clear(struct sweep_plan *p); /* also of {0} */
 
+/* The place of a combination in the product of all values. */
+size_t sweep_place(const struct sweep_plan *p, size_t combination);
 /* The value of an axis in a combination, 0 .. n_combinations-1. */
 const char *sweep_value(const struct sweep_plan *p, size_t combination, size_t axis);
 

@@ -61,14 +61,15 @@ int sweep_find_searched(bool *is_searched, const struct sweep_plan *p, const cha
     return 0;
 }
 
-/* The first combination of the group: the one with the first value of each option of --best-of. */
-static size_t first_of_group(const struct sweep_plan *p, const bool *is_searched, size_t combination)
+/* The place of the first combination of the group: the one with the first value of each option of
+ * --best-of. */
+static size_t first_of_group(const struct sweep_plan *p, const bool *is_searched, size_t place)
 {
     size_t first = 0, stride = 1;
 
     for (size_t i = p->n_axes; i-- > 0; stride *= p->axes[i].n)
         if (!is_searched[i])
-            first += combination / stride % p->axes[i].n * stride;
+            first += place / stride % p->axes[i].n * stride;
     return first;
 }
 
@@ -257,7 +258,7 @@ int sweep_results_read(struct sweep_results *r, const struct sweep *s, struct er
                                    : no_memory(e);
     for (size_t i = 0; i < r->n_rows && rc == 0; i++) {
         r->rows[i].combination = i;
-        r->rows[i].group = first_of_group(p, r->is_searched, i);
+        r->rows[i].group = first_of_group(p, r->is_searched, sweep_place(p, i));
     }
     if (rc == 0)
         rc = read_all(r, s, e);

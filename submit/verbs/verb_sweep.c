@@ -79,6 +79,8 @@ static int run_sweep(struct sweep *s, struct err *e)
 
     if (check_sweep_options(s->opt, e) < 0 ||
         sweep_plan_make(&s->plan, s->opt->sets, s->opt->repeat, s->opt->settings.seed, e) < 0 ||
+        (s->opt->budget > 0 &&
+         sweep_plan_draw(&s->plan, (size_t)s->opt->budget, s->opt->settings.seed, e) < 0) ||
         check_best_of(s, e) < 0 || sweep_open(s, e) < 0 ||
         sweep_check(s, s->opt->simulate ? verb_simulate_check : check_job, e) < 0 || sweep_begin(s, e) < 0 ||
         run_all(s, &n_failed, e) < 0 || sweep_report(s, s->opt->json, e) < 0)

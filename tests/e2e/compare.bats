@@ -176,6 +176,12 @@ END
     [ "$(jq -c '.data | [.best[] as $i | .combinations[$i].values.codec]' doc)" = "$(jq -c . order)" ]
     grep -q '<a href="runs/codec=fedavg_lr=0.5_seed=2/report.html">' swept/report.html
     grep -q '<th>best lr</th>' swept/report.html
+    # Of all combinations, four that are drawn; all have run before.
+    "${SWEEP[@]}" --budget 4 2>log >table
+    cat table
+    [ "$(grep -c 'Run [0-9]* of 8: ' log)" -eq 0 ]
+    [ "$(wc -l <swept/sweep.csv)" -eq 5 ]
+    python3 "$ROOT/tests/e2e/sweep_figures.py" swept lr ''
     # Another batch takes other times of a step; those of messages and codec are measured once.
     "$SUBMIT" simulate -q --codec fedavg --batch_size 32 --node_count 2 --epochs 1 --model softmax --dataset "$FEW" --measured swept/measured.json -o single
     jq -e 'length == 2 and .[0].measured.step_time != .[1].measured.step_time

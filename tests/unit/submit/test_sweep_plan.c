@@ -116,9 +116,31 @@ TEST(unclear_lists_are_refused)
     assert_error_has("more than 10000 runs");
 }
 
+TEST(a_larger_budget_draws_the_combinations_of_a_smaller_one_too)
+{
+    const char *const sets[] = {"codec=a,b,c", "learn_rate=1,2,3,4", NULL};
+    struct sweep_plan few, more;
+
+    assert_ok(sweep_plan_make(&few, sets, 0, 1, &e));
+    assert_ok(sweep_plan_make(&more, sets, 0, 1, &e));
+    assert_ok(sweep_plan_draw(&few, 4, 7, &e));
+    assert_ok(sweep_plan_draw(&more, 9, 7, &e));
+    assert_int_equal(few.n_combinations, 4);
+    assert_int_equal(more.n_combinations, 9);
+    for (size_t i = 0, at = 0; i < 4; i++, at++) {
+        while (at < 9 && sweep_place(&more, at) != sweep_place(&few, i))
+            at++;
+        assert_true(at < 9); /* ascending, so that none is there twice */
+    }
+    assert_string_equal(sweep_value(&few, 3, 1), more.axes[1].values[sweep_place(&few, 3) % 4]);
+    sweep_plan_clear(&few);
+    sweep_plan_clear(&more);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_larger_budget_draws_the_combinations_of_a_smaller_one_too),
         cmocka_unit_test(runs_are_the_product_of_all_values),
         cmocka_unit_test(values_with_commas_are_given_as_json),
         cmocka_unit_test(names_of_long_values_fit_and_differ),
