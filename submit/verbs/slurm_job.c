@@ -202,7 +202,10 @@ static int report_not_run(const struct slurm_watch *w, struct err *e)
     err_set(e, ERR_LOST, "Slurm's job %s is over%s%s%s%s%s, and its processes have not started the job",
             w->id, w->state.name[0] ? " (" : "", w->state.name, w->state.reason[0] ? ", " : "",
             w->state.reason, w->state.name[0] ? ")" : "");
-    return err_hint(e, "sbatch %s/" SLURM_SCRIPT " submits it again.", w->s.job_folder);
+    return err_hint(
+        e, "%ssbatch %s/" SLURM_SCRIPT " submits it again.",
+        w->s.settings.transport == TRANSPORT_MPI && !getenv("SLURM_MPI_TYPE") ? "SLURM_MPI_TYPE=pmi2 " : "",
+        w->s.job_folder);
 }
 
 static int conclude(struct slurm_watch *w, struct err *e)

@@ -39,7 +39,7 @@ load ranks
     [[ "$output" == *"the job has --transport mpi, and no launcher of MPI has started this process as number 0"* ]]
     [ ! -e none ]
     run on_login job_submit --slurm "-N 2" -o none "${job[@]}" --transport mpi
-    [[ "$output" == *"no launcher of MPI has started this process"*"SLURM_MPI_TYPE=pmi2 or pmix does the same."*"have not started the job"* ]]
+    [[ "$output" == *"no launcher of MPI has started this process"*"SLURM_MPI_TYPE=pmi2 or pmix does the same."*"have not started the job"*"SLURM_MPI_TYPE=pmi2 sbatch "*"/none/slurm.sh submits it again"* ]]
 }
 
 # On one host: all hosts of the cluster have the same /tmp, where the plug-in of PMIx makes a folder for each.
