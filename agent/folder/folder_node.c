@@ -536,6 +536,7 @@ static enum rank_status conclude(struct node_process *f)
     const struct job *j = &f->task->job;
     int cause = f->rank == 0 ? folder_lead_cause(f) : -1;
     const struct meeting_member *k = cause >= 0 ? &f->meet.members[cause] : NULL;
+    const char *collect = f->opt.is_collected ? "" : ". next: job_submit collect ";
     int n_left = f->rank == 0 && !k ? folder_lead_running(f) : 0;
 
     if (n_left > 0) {
@@ -545,14 +546,14 @@ static enum rank_status conclude(struct node_process *f)
         return EXIT_CANCELLED;
     }
     if (f->rank == 0 && !k)
-        log_line(LOG_LEVEL_INFO, "node", f->spec.id, "the job has succeeded. next: job_submit collect %s",
-                 f->folder);
+        log_line(LOG_LEVEL_INFO, "node", f->spec.id, "the job has succeeded%s%s", collect,
+                 f->opt.is_collected ? "" : f->folder);
     if (k)
         log_line(LOG_LEVEL_ERROR, "node", f->spec.id,
-                 "the job %s: node(%d), %s: %s. next: job_submit collect %s; the launcher's command again, "
-                 "for this folder, %s",
-                 k->end == JOB_CANCELLED ? "was cancelled" : "has failed", k->node, k->reason, k->message,
-                 f->folder,
+                 "the job %s: node(%d) on %s, %s: %s%s%s; the launcher's command again, for this folder, "
+                 "%s",
+                 k->end == JOB_CANCELLED ? "was cancelled" : "has failed", k->node, k->machine, k->reason,
+                 k->message, collect, f->opt.is_collected ? "" : f->folder,
                  settings_has_checkpoints(&f->set) ? "goes on from the last checkpoints" : "begins it anew");
     if (k)
         return k->end == JOB_CANCELLED ? EXIT_CANCELLED : EXIT_JOB_FAILED;

@@ -35,6 +35,9 @@ static const struct args_option table[] = {
     {"job-memory", "", ARGS_INT, AT(job_memory_gib), 1, 0, "N",
      "GiB of memory that the node's process may use (80 % of the machine's memory; 0: no limit)",
      .max = 1 << 20},
+    {"collected", "", ARGS_FLAG, AT(is_collected), 1, 0, NULL,
+     "do not name the command that collects the results: what has started this process collects them, as "
+     "psgd-run does"},
     {"help", "h", ARGS_FLAG, AT(wants_help), 1, 1, NULL, "print this help"},
     {"version", "V", ARGS_FLAG, AT(wants_version), 1, 1, NULL, "print the version"},
 };

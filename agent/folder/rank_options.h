@@ -20,6 +20,7 @@ struct rank_options {
     int program_fd;
     char trainer_python[PATH_MAX];
     int job_memory_gib; /* -1: a fraction of the machine's */
+    bool is_collected;  /* what has started this process collects the results, as psgd-run does */
     bool wants_help, wants_version;
     struct args_found found;
 };

@@ -1,5 +1,6 @@
 /* pack: checks a job as submit does, and writes it into a folder, from which a launcher such as mpirun or
  * srun starts its nodes. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "shared/plugin/isolation.h"
 #include "submit/launch/kubernetes.h"
 #include "submit/options/hosts.h"
+#include "submit/options/options_table.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
@@ -46,11 +48,13 @@ static void show_job(const struct submission *s, const char *exe_dir)
     if (set->server_count > 0)
         printf(" and %d server%s", set->server_count, set->server_count == 1 ? "" : "s");
     printf(", %s.\n", text_bytes(amount, packed_bytes(s)));
+    if (set->node_count == 1 && !options_is_given(s->opt, offsetof(struct options, settings.node_count)))
+        printf("--node_count N packs a job of N workers.\n");
     if (!transport_traits[set->transport].allows_isolation)
         printf("With --transport %s nothing confines the codec, and what the nodes send is not encrypted.\n",
                transport_traits[set->transport].name);
     if (s->opt->kubernetes[0]) {
-        printf("next:\n  kubectl apply -f %s/" KUBERNETES_FILE "\nthen:\n  job_submit collect %s\n",
+        printf("next:\n  kubectl apply -f %s/" KUBERNETES_FILE "\nthen:\n  job_submit wait %s\n",
                s->job_folder, s->job_folder);
         return;
     }

@@ -308,11 +308,13 @@ static void requeue_preempted(void)
 static int run_node(struct ranks *r, struct err *e)
 {
     char runner[PATH_MAX], submit[PATH_MAX], rank[NUMBER], size[NUMBER], program[NUMBER];
-    char *run[16] = {runner, "--job", r->folder, "--rank", rank, "--size", size};
+    char *run[20] = {runner, "--job", r->folder, "--rank", rank, "--size", size};
     size_t n = 7;
     char *const collect[] = {submit, "collect", r->opt.json ? "--json" : "--quiet", r->folder, NULL};
     int of_job, of_results;
 
+    if (r->at.rank == 0)
+        run[n++] = "--collected";
     if (r->opt.host[0]) {
         run[n++] = "--host";
         run[n++] = r->opt.host;

@@ -43,11 +43,11 @@ load ranks
     local code=0
     end_processes 2 || code=$?
     [ "$code" -eq 1 ]
-    grep -q 'the job has failed: node(1), RunnerDied: its process on .* was killed' job.log.0
+    grep -q 'the job has failed: node(1) on [^,]*, RunnerDied: its process on .* was killed' job.log.0
     "$SUBMIT" collect -q job
     [ "$(jq -r '[.state, .cause_node, .reason] | join(" ")' job/results/run.json)" = "failed 1 RunnerDied" ]
     "$SUBMIT" resume job >said
-    grep -q 'is failed; it goes on from the last checkpoints' said
+    grep -q 'is failed; it goes on from step [0-9]*, of the last checkpoints' said
     # The next attempt is killed as well, all of it.
     start_rank job 0
     start_rank job 1
@@ -56,13 +56,16 @@ load ranks
     kill_rank job KILL 0 1
     end_processes 2 || true
     grep -q "mpirun -n 2 $BUILD/job_runner --job $PWD/job" said
+    local from
+    from=$(grep -o 'goes on from step [0-9]*' said)
+    grep -q "attempt 2 $from\$" job.log.1
     open_gate
     # On another number of workers it goes on in another folder.
     run limited "$BUILD/job_runner" --job job --rank 0 --size 3
     [[ "$output" == *"another number of workers needs a job folder of its own: job_submit resume $PWD/job."* ]]
     run "$SUBMIT" pack --resume job -n 3 -o other
     [[ "$output" == *"job is a job folder: job_submit collect job makes its results, and --resume job/results goes on from them."* ]]
-    sed -n 's/ N -o DIR$/ 3 -o other/; s/^  job_submit/&/p' said | PATH=$BUILD:$PATH bash -e
+    sed -n '/--slurm/d; s/ N -o DIR$/ 3 -o other/; s/^  job_submit/&/p' said | PATH=$BUILD:$PATH bash -e
     ranks other 3
     "$SUBMIT" collect -q other
     [ "$(jq -c '[.state, .facts.start.earlier.node_count]' other/results/run.json)" = '["succeeded",2]' ]

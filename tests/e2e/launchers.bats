@@ -38,7 +38,7 @@ export PYTHONPATH=$ROOT/python PSGD_JOB_SUBMIT=$BUILD/job_submit OMP_NUM_THREADS
     kill -KILL "$(jq .process job/node-1/node.json | xargs -I{} ps -o ppid= -p {} | tr -d ' ')"
     end_processes 2 || code=$?
     [ "$code" -ne 0 ]
-    grep -q 'the job has failed: node(1), TrainerFailed: numpy_mlp.py, process [0-9]*, has ended' log.0
+    grep -q 'the job has failed: node(1) on [^,]*, TrainerFailed: numpy_mlp.py, process [0-9]*, has ended' log.0
     [ "$(jq -r '[.state, .cause_node, .reason] | join(" ")' job/results/run.json)" = "failed 1 TrainerFailed" ]
     open_gate
     launch 2 python3 "$program"
@@ -80,13 +80,13 @@ END
     PSGD_JOB=failed
     launch 2 python3 program.py fails || code=$?
     [ "$code" -eq 1 ]
-    grep -q 'the job has failed: node(1), TrainerFailed: program.py: line 7: ValueError: bad row 7' log.0
+    grep -q 'the job has failed: node(1) on [^,]*, TrainerFailed: program.py: line 7: ValueError: bad row 7' log.0
     [ "$(jq -r '[.state, .cause_node, .message] | join(" ")' failed/results/run.json)" = "failed 1 program.py: line 7: ValueError: bad row 7" ]
     PSGD_JOB=left
     code=0
     launch 2 python3 program.py leaves || code=$?
     [ "$code" -eq 1 ]
-    grep -q 'the job has failed: node(1), TrainerFailed: program.py: the program has ended, and the job has not' log.0
+    grep -q 'the job has failed: node(1) on [^,]*, TrainerFailed: program.py: the program has ended, and the job has not' log.0
     PSGD_JOB=stopped
     start_program 0 2 python3 program.py
     start_program 1 2 python3 program.py

@@ -200,7 +200,7 @@ sums_by() {
     local code=0
     end_processes 1 || code=$?
     [ "$code" -ne 0 ]
-    grep -q 'the job has failed: node(1), RunnerDied: its process on .* was killed' mpi.log
+    grep -q 'the job has failed: node(1) on [^,]*, RunnerDied: its process on .* was killed' mpi.log
     open_gate
     by_mpi openmpi 2 "$BUILD/job_runner" --job job >mpi.log 2>&1
     grep -q 'attempt 2 goes on from step' mpi.log
