@@ -245,11 +245,13 @@ static int end_program(int status, const struct verb *v)
 static int parse_options(struct options *o, const struct verb *v, int argc, char **argv, struct err *e)
 {
     const char *more = v->run == verb_run_ranks ? getenv(OPTIONS_VARIABLE) : NULL;
-    char *words;
+    static char **all, *words;
 
-    if (more && options_add_words(&argv, &words, &argc, argv, more, e) < 0)
+    if (!more)
+        return options_parse(o, v->options, argc, argv, e);
+    if (options_add_words(&all, &words, &argc, argv, more, e) < 0)
         return e->code;
-    return options_parse(o, v->options, argc, argv, e);
+    return options_parse(o, v->options, argc, all, e);
 }
 
 int main(int argc, char **argv)
