@@ -177,6 +177,7 @@ P
 }
 
 # All samples are 3, so each batch has mean 3 and variance 0, and n batches move the statistics to 3 (1 - 0.9^n) and 0.9^n.
+# bats test_tags=check
 @test "running statistics are the exponential average of all batches on every path, however late a gradient is" {
     echo '{"version":1,"name":"first","input":[1],"layers":[{"kind":"batch_norm"},{"kind":"dense","units":2}],"loss":"softmax_cross_entropy"}' >first.json
     { echo x,label; for _ in $(seq 60); do echo 3,0; echo 3,1; done; } >three.csv

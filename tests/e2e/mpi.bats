@@ -148,6 +148,7 @@ sums_by() {
     done
 }
 
+# bats test_tags=check
 @test "with --allreduce mpi workers end equal, with the weights of psgd's sums to 1e-6, and of two to the bit" {
     needs_mpi
     sums_by "$MPI"

@@ -67,6 +67,7 @@ PY
     are_equal whole rest 64
 }
 
+# bats test_tags=check
 @test "a network in numpy agrees with psgd's own after 100 steps" {
     with_python numpy
     agree_with_psgd mlp_numpy.py

@@ -81,6 +81,7 @@ as_built_in() {
     are_equal "$1" "$1-program"
 }
 
+# bats test_tags=check
 @test "a job by a program that links nn/ equals the built-in one to the bit" {
     start_agents 2
     as_built_in fedavg --codec fedavg --local-steps 3 # and the last steps are no whole round
