@@ -82,21 +82,29 @@ static void note_first(void *ctx, double x, double y)
         *first = y;
 }
 
+/* Reads the curves of the mean over the workers. *doc NULL: the run has no such records. */
+static int read_curves(json_t **doc, const struct run *r, const struct series_query *q, struct err *e)
+{
+    struct series_request request;
+
+    *doc = NULL;
+    if (series_request_set(&request, q, e) < 0)
+        return e->code;
+    request.points = SERIES_POINTS;
+    request.nodes_most = 0;
+    return run_series(doc, r->folder, &request, e) == 0 || e->code == ERR_NOT_FOUND ? 0 : e->code;
+}
+
 /* *first: the training loss of the first batches, the mean over the workers, which is that of the initial
  * weights; NAN: the run has no such record. */
 static int read_first_loss(double *first, const struct run *r, struct err *e)
 {
     const struct series_query q = {.file = "train", .names = "loss", .x = "step"};
-    struct series_request request;
     json_t *doc;
 
     *first = NAN;
-    if (series_request_set(&request, &q, e) < 0)
+    if (read_curves(&doc, r, &q, e) < 0)
         return e->code;
-    request.points = SERIES_POINTS;
-    request.nodes_most = 0;
-    if (run_series(&doc, r->folder, &request, e) < 0)
-        return e->code == ERR_NOT_FOUND ? 0 : e->code;
     run_series_each(json_object_get(doc, "mean"), "loss", note_first, first);
     json_decref(doc);
     return 0;
@@ -107,17 +115,14 @@ static int read_first_loss(double *first, const struct run *r, struct err *e)
 static int read_mean_curve(struct best *b, bool *has_curve, const struct run *r, const char *x, struct err *e)
 {
     const struct series_query q = {.file = "eval", .x = x};
-    struct series_request request;
     const json_t *mean;
     json_t *doc;
 
     *has_curve = false;
-    if (series_request_set(&request, &q, e) < 0)
+    if (read_curves(&doc, r, &q, e) < 0)
         return e->code;
-    request.points = SERIES_POINTS;
-    request.nodes_most = 0;
-    if (run_series(&doc, r->folder, &request, e) < 0)
-        return e->code == ERR_NOT_FOUND ? 0 : e->code;
+    if (!doc)
+        return 0;
     mean = json_object_get(doc, "mean");
     run_series_each(mean, "accuracy", note_accuracy, b);
     run_series_each(mean, "loss", note_loss, b);

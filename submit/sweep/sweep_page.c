@@ -1,10 +1,8 @@
 /* The report of a sweep: its tables as a page in one file. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "shared/base/file.h"
 #include "submit/results/results.h"
 #include "submit/sweep/sweep_table.h"
 
@@ -67,7 +65,7 @@ static void put_links(FILE *f, const struct sweep *s)
     fputs("</ul>\n</html>\n", f);
 }
 
-static int put_page(FILE *f, const struct sweep *s, const struct sweep_results *r, struct err *e)
+int sweep_put_page(FILE *f, const struct sweep *s, const struct sweep_results *r, struct err *e)
 {
     struct text_table means = {0}, best = {0};
     const char *slash = strrchr(s->folder, '/');
@@ -95,25 +93,5 @@ static int put_page(FILE *f, const struct sweep *s, const struct sweep_results *
     put_links(f, s);
     text_table_clear(&best);
     text_table_clear(&means);
-    return rc;
-}
-
-int sweep_page_write(const struct sweep *s, const struct sweep_results *r, struct err *e)
-{
-    char path[PATH_MAX], *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    int rc;
-
-    if (!f)
-        return err_set(e, ERR_NOMEM, "no memory for the report of the sweep");
-    rc = put_page(f, s, r, e);
-    if (fclose(f) != 0 && rc == 0)
-        rc = err_set(e, ERR_NOMEM, "no memory for the report of the sweep");
-    if (rc == 0)
-        rc = file_join(path, sizeof path, s->folder, REPORT_NAME, e);
-    if (rc == 0)
-        rc = file_write(path, text, size, 0644, e);
-    free(text);
     return rc;
 }

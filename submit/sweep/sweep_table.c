@@ -7,6 +7,7 @@
 
 #include "shared/base/file.h"
 #include "shared/base/json.h"
+#include "submit/results/results.h"
 #include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 
@@ -206,10 +207,11 @@ static void put_heads(FILE *f, const enum compare_result *which, int n)
         fprintf(f, ",%s_mean,%s_deviation", compare_result_names[which[k]], compare_result_names[which[k]]);
 }
 
-static void put_csv(FILE *f, const struct sweep *s, const struct sweep_results *r)
+static int put_csv(FILE *f, const struct sweep *s, const struct sweep_results *r, struct err *e)
 {
     const struct sweep_plan *p = &s->plan;
 
+    (void)e;
     for (size_t i = 0; i < p->n_axes; i++) {
         put_cell(f, p->axes[i].key);
         fputc(',', f);
@@ -236,20 +238,22 @@ static void put_csv(FILE *f, const struct sweep *s, const struct sweep_results *
         fprintf(f, ",%d", row->is_best);
     }
     fputc('\n', f);
+    return 0;
 }
 
-static int write_csv(const struct sweep *s, const struct sweep_results *r, struct err *e)
+/* Writes a file into the sweep's folder. */
+static int write_report(const char *name, sweep_put_report *put, const struct sweep *s,
+                        const struct sweep_results *r, struct err *e)
 {
     char path[PATH_MAX], *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
-    int rc;
+    int rc = f ? put(f, s, r, e) : 0;
 
-    if (!f)
-        return err_set(e, ERR_NOMEM, "no memory for sweep.csv");
-    put_csv(f, s, r);
-    rc = fclose(f) != 0 ? err_set(e, ERR_NOMEM, "no memory for sweep.csv")
-                        : file_join(path, sizeof path, s->folder, "sweep.csv", e);
+    if (!f || (fclose(f) != 0 && rc == 0))
+        rc = err_set(e, ERR_NOMEM, "no memory for %s", name);
+    if (rc == 0)
+        rc = file_join(path, sizeof path, s->folder, name, e);
     if (rc == 0)
         rc = file_write(path, text, size, 0644, e);
     free(text);
@@ -262,7 +266,9 @@ int sweep_report(const struct sweep *s, bool is_json, struct err *e)
     int rc = sweep_results_read(&r, s, e);
 
     if (rc == 0)
-        rc = write_csv(s, &r, e) < 0 || sweep_page_write(s, &r, e) < 0 ? e->code : 0;
+        rc = write_report("sweep.csv", put_csv, s, &r, e);
+    if (rc == 0)
+        rc = write_report(REPORT_NAME, sweep_put_page, s, &r, e);
     if (rc == 0 && is_json)
         print_json(s, &r);
     else if (rc == 0)

@@ -2,6 +2,8 @@
 #ifndef PSGD_SUBMIT_SWEEP_TABLE_H
 #define PSGD_SUBMIT_SWEEP_TABLE_H
 
+#include <stdio.h>
+
 #include "submit/sweep/sweep_results.h"
 #include "submit/terminal/text.h"
 
@@ -18,14 +20,16 @@ void sweep_answer(char out[SWEEP_ANSWER], const struct sweep *s, const struct sw
  *     {"target": 0.95, "combinations": [{"values": {KEY: VALUE}, "runs": 3, "failed": 0, "diverged": 0,
  *         "reached": 3, "best": true, "accuracy": {"mean": 0.97, "deviation": 0.001}, ..}],
  *      "best": [2, 0]}
- * in which "best" is the best combination of each group, as an index, the one that reaches the target with
- * the fewest bytes first. Writes sweep.csv, a row for each combination: the keys, runs, failed,
+ * in which "best" has the index of the best combination of each group; the group that needs the fewest bytes
+ * to the target is the first. Writes sweep.csv, a row for each combination: the keys, runs, failed,
  * accuracy_mean, accuracy_deviation and so on, diverged, target, reached, best (1 or 0). Writes
  * report.html. */
 int sweep_report(const struct sweep *s, bool is_json, struct err *e);
 
-/* sweep_page.c: writes report.html, the tables in one file that needs no network, with links to the report of
- * each run. */
-int sweep_page_write(const struct sweep *s, const struct sweep_results *r, struct err *e);
+/* Writes one of the files. ERR_NOMEM. */
+typedef int sweep_put_report(FILE *f, const struct sweep *s, const struct sweep_results *r, struct err *e);
+/* sweep_page.c: report.html, the tables in one file that needs no network, with links to the report of each
+ * run. */
+sweep_put_report sweep_put_page;
 
 #endif
