@@ -145,14 +145,6 @@ static int follow_job(struct slurm_watch *w, struct err *e)
     return e->code;
 }
 
-static void print_next_commands(const struct submission *s)
-{
-    console_plain("Job %s continues without this program. next:", s->id);
-    console_plain("  job_submit wait %s      shows its progress and collects the results", s->job_folder);
-    console_plain("  job_submit collect %s   collects the results so far", s->job_folder);
-    console_plain("  job_submit cancel %s    ends it", s->job_folder);
-}
-
 /* A job that waits may have run: Slurm requeues a preempted one. */
 static bool has_begun(const struct slurm_watch *w)
 {
@@ -171,7 +163,7 @@ static int stop_following(struct slurm_watch *w)
     struct err e;
 
     if (has_begun(w))
-        print_next_commands(&w->s);
+        verb_print_next_commands(&w->s);
     else if (slurm_cancel(w->id, &e) == 0)
         console_info("Slurm's job %s had not begun, and is cancelled.", w->id);
     else
@@ -308,7 +300,7 @@ static int submit_job(char folder[PATH_MAX], struct submission *s, struct err *e
     console_info("Job %s, in %s, is Slurm's job %s.", s->id, folder, id);
     if (!s->opt->detach)
         return 0;
-    print_next_commands(s);
+    verb_print_next_commands(s);
     if (s->opt->json)
         stdout_json(
             true,

@@ -47,7 +47,8 @@ static int undo_submission(struct submission *s, struct err *e)
 
 void verb_print_next_commands(const struct submission *s)
 {
-    const char *which = s->job_folder[0] ? s->job_folder : s->id;
+    const bool is_folder = s->job_folder[0];
+    const char *which = is_folder ? s->job_folder : s->id;
     char command[PATH_MAX + 64];
 
     if (submitted_job_is_unlaunched(s)) {
@@ -57,12 +58,16 @@ void verb_print_next_commands(const struct submission *s)
         return;
     }
     console_plain(
-        s->opt->detach && s->opt->retries > 0
+        s->opt->detach && s->opt->retries > 0 && !is_folder
             ? "Job %s is watched in the background, for --retries; its log is in the result folder. next:"
             : "Job %s continues without this program. next:",
         s->id);
-    console_plain("  job_submit wait %s      shows its progress and fetches the results", which);
-    console_plain("  job_submit fetch %s     fetches the results so far", which);
+    console_plain("  job_submit wait %s      shows its progress and %s the results", which,
+                  is_folder ? "collects" : "fetches");
+    if (is_folder)
+        console_plain("  job_submit collect %s   collects the results so far", which);
+    else
+        console_plain("  job_submit fetch %s     fetches the results so far", which);
     console_plain("  job_submit cancel %s    ends it", which);
 }
 
