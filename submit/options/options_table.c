@@ -208,9 +208,8 @@ static struct args_option table[] = {
     {"processors", "", ARGS_INT, SIM(processors), FOR_SIMULATE, SIMULATED, "N",
      "processors shared by all nodes, as on one machine; 0: each node has its own", .min = 0, .max = 1e6},
     {"timing-seed", "", ARGS_U64, SIM(timing_seed), FOR_SIMULATE, SIMULATED, "N",
-     "seed of the times of steps and messages that are drawn; 0: the job's seed; the runs of a sweep have "
-     "the "
-     "same",
+     "seed of the times of steps and messages that are drawn; 0: the job's seed; all runs "
+     "of a sweep have the same",
      .min = 0, .max = 1e15},
     {"client-processes", "", ARGS_INT, SIM(client_processes), FOR_SIMULATE, SIMULATED, "N",
      "processes of --trainer, which compute for all workers in turn; 0: as many as this machine has "
@@ -237,8 +236,8 @@ static struct args_option table[] = {
     {"repeat", "", ARGS_INT, AT(repeat), FOR_SWEEP, JOB, "N",
      "runs of each combination, with the seeds 1 to N, or from --seed", .min = 1, .max = 10000},
     {"budget", "", ARGS_INT, AT(budget), FOR_SWEEP, JOB, "N",
-     "run N combinations, drawn at random by --seed, instead of all; with a larger N the same command adds "
-     "some",
+     "run N combinations, drawn at random by --seed, instead of all; a larger N adds "
+     "some to these",
      .min = 1, .max = 10000},
     {"best-of", "", ARGS_TEXT, AT(best_of), FOR_SWEEP, JOB, "KEY[,KEY...]",
      "options of --set of which only the best values are compared, each rule at its best rate: with a target "

@@ -58,12 +58,12 @@ static json_t *peers_json(const struct submission *s, size_t me, const uint8_t d
 }
 
 static char *order_line(const struct submission *s, size_t me, const uint8_t data_key[SHA256_BYTES],
-                        bool is_crowded)
+                        bool crowded)
 {
     json_t *o = json_pack("{s:i, s:o}", "attempt", s->attempt, "peers", peers_json(s, me, data_key));
     char *line;
 
-    if (o && is_crowded) /* an agent that does not support it refuses */
+    if (o && crowded) /* an agent that does not support it refuses */
         json_object_set_new(o, "is_crowded", json_true());
     line = o ? json_line(o) : NULL;
     json_decref(o);
