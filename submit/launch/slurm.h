@@ -31,8 +31,8 @@ int slurm_write_script(const char *folder, const char *name, int n_processes, co
 int slurm_submit(char id[SLURM_ID], const char *folder, struct err *e);
 /* ERR_NOT_FOUND: the folder was not submitted to Slurm. */
 int slurm_read_id(char id[SLURM_ID], const char *folder, struct err *e);
-/* That of the folder's attempt that runs, else of the one that waits, else of the latest one, also where a
- * user has submitted the batch file by sbatch. */
+/* The number of the job of Slurm that runs the folder's job; if none does, of the last one that waits in the
+ * queue; else of the one that has run it last. Finds also those that a user has submitted by sbatch. */
 int slurm_find_id(char id[SLURM_ID], const char *folder, struct err *e);
 /* Cancels the folder's other jobs that wait or run: these would begin once `id` has ended. */
 int slurm_cancel_others(const char *folder, const char *id, struct err *e);

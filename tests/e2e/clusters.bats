@@ -120,7 +120,7 @@ resumes() {
     resumes --codec ps --servers 1 --model softmax --dataset "$FEW"
 }
 
-@test "and so does that of a training program" {
+@test "a job of a training program resumes from a checkpoint within an epoch, with the same weights" {
     with_python numpy
     resumes --codec allreduce --trainer "$ROOT/examples/trainers/numpy_mlp.py"
 }

@@ -155,7 +155,7 @@ sums_by() {
 }
 
 # bats test_tags=check
-@test "and all that likewise over a second MPI; each fulfills the contract of a mesh" {
+@test "over a second MPI jobs end with those weights, too, and a mesh over each MPI fulfills its contract" {
     local second
     second=$(mpis | sed -n 2p)
     [ -n "$second" ] || skip "two MPIs are not installed, or psgd was built without one of them"

@@ -75,8 +75,8 @@ near_weights() {
 # rows_of RESULTS: the rows of train.csv without times, sorted.
 rows_of() { cut -d, -f2-11 "$1/records/train.csv" | sort; }
 
-# with_open_mpi COMMAND...: where mpirun is Open MPI's, it starts nothing as root, or with more processes than processors, unless it
-# is told to.
+# with_open_mpi COMMAND...: with the variables without which Open MPI's mpirun refuses to start processes as root, and more of them
+# than there are processors.
 with_open_mpi() {
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 "$@"
 }

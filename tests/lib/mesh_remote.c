@@ -251,7 +251,8 @@ static const char *mpirun_of(const char *mpi)
     return found[i].program[0] ? found[i].program : NULL;
 }
 
-/* Open MPI starts nothing as root, or with more processes than processors, unless it is told to. */
+/* Without these variables Open MPI refuses to start processes as root, and more of them than there are
+ * processors. */
 static void start_mpirun(struct child *c, const char *mpi, const char *program, char *socket_name,
                          size_t piece)
 {

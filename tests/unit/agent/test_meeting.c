@@ -406,7 +406,7 @@ TEST(a_process_that_fails_before_all_have_met_ends_the_others)
         assert_int_equal(meeting_gather(&l.m[0], &e), ERR_LOST);
         assert_error_has("node(1): its disk is full");
         assert_true(meeting_tell_failure(&l.m[1], &full));
-        /* A process that has not come yet is told when it comes. */
+        /* Process 2 is late: process 0 writes the failure for it when its hello has come. */
         assert_false(meeting_tell_failure(&l.m[0], &e));
         assert_int_equal(meeting_gather(&l.m[2], &(struct err){0}), 0);
         assert_true(meeting_tell_failure(&l.m[0], &e));
