@@ -86,10 +86,11 @@ static int end_when_saved(struct node *n, struct err *e)
         return cancel_with(save_vote_kept(n->exchange), e);
     }
     if (node_is_late())
-        return err_set(e, ERR_CANCELLED,
-                       "asked to stop; not all nodes wrote a checkpoint after the same step within %d s, so "
-                       "the last one before it counts",
-                       NODE_SAVE_S);
+        return err_set(
+            e, ERR_CANCELLED,
+            "asked to stop; not all nodes ended their round and wrote a checkpoint within %d s, so "
+            "that an earlier one counts: --local-steps N makes rounds shorter",
+            NODE_SAVE_S);
     return 0;
 }
 

@@ -530,6 +530,18 @@ static void run_to_end(struct node_process *f)
         folder_lead_await(f);
 }
 
+/* What another attempt would do. Process 0 does not see which checkpoints the others have. */
+static const char *say_next(struct node_process *f)
+{
+    struct meeting_member *mine = &f->meet.members[f->rank];
+
+    rank_checkpoints_list(mine, &f->jobs, f->spec.id);
+    if (mine->n_points > 0)
+        return "goes on from the last checkpoints that all nodes have";
+    return settings_has_checkpoints(&f->set) ? "begins it anew, as there is no checkpoint yet"
+                                             : "begins it anew, as it was packed without checkpoints";
+}
+
 /* Exit status and the last line. */
 static enum rank_status conclude(struct node_process *f)
 {
@@ -553,8 +565,7 @@ static enum rank_status conclude(struct node_process *f)
                  "the job %s: node(%d) on %s, %s: %s%s%s; the launcher's command again, for this folder, "
                  "%s",
                  k->end == JOB_CANCELLED ? "was cancelled" : "has failed", k->node, k->machine, k->reason,
-                 k->message, collect, f->opt.is_collected ? "" : f->folder,
-                 settings_has_checkpoints(&f->set) ? "goes on from the last checkpoints" : "begins it anew");
+                 k->message, collect, f->opt.is_collected ? "" : f->folder, say_next(f));
     if (k)
         return k->end == JOB_CANCELLED ? EXIT_CANCELLED : EXIT_JOB_FAILED;
     if (j->state == JOB_SUCCEEDED || f->rank == 0)
