@@ -141,6 +141,25 @@ const char *submitted_job_launch_command(char *out, size_t size, const struct su
     return out;
 }
 
+bool submitted_job_is_in_slurm(char id[SLURM_ID], struct slurm_state *state, const struct submission *s)
+{
+    struct err ignored;
+
+    return s->job_folder[0] && slurm_read_id(id, s->job_folder, &ignored) == 0 &&
+           slurm_find_id(id, s->job_folder, &ignored) == 0 && slurm_ask(state, id, &ignored) == 0 &&
+           !state->is_over;
+}
+
+static void print_slurm(const struct submission *s)
+{
+    struct slurm_state state;
+    char id[SLURM_ID];
+
+    if (submitted_job_is_in_slurm(id, &state, s))
+        printf("Slurm's job %s: %s%s%s%s\n", id, state.name, state.runs || !state.reason[0] ? "" : " (",
+               state.runs ? "" : state.reason, state.runs || !state.reason[0] ? "" : ")");
+}
+
 void submitted_job_show(const struct submission *s)
 {
     char command[PATH_MAX + 64];
@@ -149,6 +168,8 @@ void submitted_job_show(const struct submission *s)
     verb_show_run(true, s);
     for (size_t i = 0; i < s->n_nodes && !s->opt->json; i++)
         print_node(s, &s->nodes[i]);
+    if (!s->opt->json)
+        print_slurm(s);
     if (!s->opt->json && submitted_job_is_unlaunched(s))
         printf("no process of this job has been started. next: %s\n",
                submitted_job_launch_command(command, sizeof command, s));

@@ -94,6 +94,9 @@ static long long next_step(const struct submission *s)
 
 static int check_resumable(const struct submission *s, struct err *e)
 {
+    struct slurm_state state;
+    char id[SLURM_ID];
+
     if (!s->job_folder[0]) {
         err_set(e, ERR_USAGE, "job %s runs on agents, and resume is for a job folder", s->id);
         return err_hint(e, "job_submit --resume FOLDER continues it from its results.");
@@ -103,9 +106,12 @@ static int check_resumable(const struct submission *s, struct err *e)
         return err_hint(e, "job_submit pack --resume %s/results --epochs N -o DIR trains its model further.",
                         s->job_folder);
     }
-    if (job_state_is_terminal(s->state) || s->state == JOB_PENDING)
+    if (submitted_job_is_in_slurm(id, &state, s))
+        err_set(e, ERR_CONFLICT, "job %s is Slurm's job %s, which is not over: %s", s->id, id, state.name);
+    else if (job_state_is_terminal(s->state) || s->state == JOB_PENDING)
         return 0;
-    err_set(e, ERR_CONFLICT, "job %s is %s", s->id, job_state_name(s->state));
+    else
+        err_set(e, ERR_CONFLICT, "job %s is %s", s->id, job_state_name(s->state));
     return err_hint(e, "job_submit wait %s follows it to its end, cancel ends it.", s->job_folder);
 }
 

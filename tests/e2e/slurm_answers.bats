@@ -92,6 +92,11 @@ runs() { "$SUBMIT" status job | grep -q 'node(0): running, epoch'; }
     [ "$status" -eq 5 ]
     [[ "$output" == *"continues without this program"* ]]
     [ "$(grep -c scancel calls)" -eq 0 ]
+    "$SUBMIT" status job | grep -qx "Slurm's job 7: PENDING (Priority)"
+    run limited "$SUBMIT" resume job
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"is Slurm's job 7, which is not over: PENDING"* ]]
+    : >answers/squeue
     # It goes on from its checkpoint, also if an attempt has ended before it has written any.
     ln -sfn nothing job/node-0/run
     "$SUBMIT" resume job | grep -q 'is cancelled; it goes on from step [0-9]*, of the last checkpoints'
