@@ -32,8 +32,8 @@ void submitted_job_update(struct submission *s);
 void submitted_job_print_silent(const struct submission *s);
 /* Whether the job is in a folder and none of its processes has ever been started, nor is in Slurm's queue. */
 bool submitted_job_is_unlaunched(const struct submission *s);
-/* Whether the job is in a folder and Slurm runs it, or will: then sets its number there and its state. False if
- * Slurm does not answer. */
+/* Whether the job is in a folder and Slurm runs it, or will: then sets its number there and its state. False
+ * if Slurm does not answer. */
 bool submitted_job_is_in_slurm(char id[SLURM_ID], struct slurm_state *state, const struct submission *s);
 /* Writes the command that starts its processes, of several the first. Returns `out`. */
 const char *submitted_job_launch_command(char *out, size_t size, const struct submission *s);
