@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@ static const char *const names[N_SCHEDULE_KINDS] = {
     [SCHEDULE_CONSTANT] = "constant", [SCHEDULE_STEP] = "step", [SCHEDULE_COSINE] = "cosine",
     [SCHEDULE_LINEAR] = "linear",     [SCHEDULE_SQRT] = "sqrt",
 };
+static const bool takes_parts[N_SCHEDULE_KINDS] = {
+    [SCHEDULE_STEP] = true, [SCHEDULE_COSINE] = true, [SCHEDULE_LINEAR] = true};
 
 static int parse_every(struct schedule *s, const char *value, bool in_epochs, struct err *e)
 {
@@ -21,38 +24,42 @@ static int parse_every(struct schedule *s, const char *value, bool in_epochs, st
     unsigned long long n;
 
     if (s->every > 0)
-        return err_set(e, ERR_CONFIG, "step: give either every or every_steps, and only once");
+        return err_set(e, ERR_CONFIG, "give either every or every_steps, and only once");
     errno = 0;
     n = strtoull(value, &end, 10);
     if (!isdigit((unsigned char)value[0]) || *end || errno || n == 0 || n > 1000000000)
-        return err_set(e, ERR_CONFIG, "step: every \"%s\" is not a number of %s, 1 to 1000000000", value,
+        return err_set(e, ERR_CONFIG, "every \"%s\" is not a number of %s, 1 to 1000000000", value,
                        in_epochs ? "epochs" : "steps");
     s->every = n;
     s->in_epochs = in_epochs;
     return 0;
 }
 
-static int parse_factor(struct schedule *s, const char *value, struct err *e)
+static int parse_share(double *out, const char *value, const char *what, double least, struct err *e)
 {
     char *end;
-    double factor = strtod(value, &end);
+    double share = strtod(value, &end);
 
-    if (value[strspn(value, "0123456789.e-")] || end == value || *end || !(factor > 0 && factor <= 1))
-        return err_set(e, ERR_CONFIG, "step: factor \"%s\" is not a number above 0 and up to 1", value);
-    s->factor = factor;
+    if (value[strspn(value, "0123456789.e-")] || end == value || *end || !(share >= least && share <= 1))
+        return err_set(e, ERR_CONFIG, "%s \"%s\" is not a number %s 0 and up to 1", what, value,
+                       least > 0 ? "above" : "from");
+    *out = share;
     return 0;
 }
 
 static int parse_part(struct schedule *s, const char *text, struct err *e)
 {
+    if (s->kind != SCHEDULE_STEP)
+        return strncmp(text, "floor=", 6) == 0
+                   ? parse_share(&s->floor, text + 6, "floor", 0, e)
+                   : err_set(e, ERR_CONFIG, "\"%s\" is not floor=SHARE, of the rate", text);
     if (strncmp(text, "every=", 6) == 0)
         return parse_every(s, text + 6, true, e);
     if (strncmp(text, "every_steps=", 12) == 0)
         return parse_every(s, text + 12, false, e);
     if (strncmp(text, "factor=", 7) == 0)
-        return parse_factor(s, text + 7, e);
-    return err_set(e, ERR_CONFIG, "step: \"%s\" is not one of every=EPOCHS, every_steps=STEPS, factor=X",
-                   text);
+        return parse_share(&s->factor, text + 7, "factor", DBL_MIN, e);
+    return err_set(e, ERR_CONFIG, "\"%s\" is not one of every=EPOCHS, every_steps=STEPS, factor=X", text);
 }
 
 static int parse_parts(struct schedule *s, const char *parts, struct err *e)
@@ -65,21 +72,21 @@ static int parse_parts(struct schedule *s, const char *parts, struct err *e)
         p += *p == ',';
         n = strcspn(p, ",");
         if (n >= sizeof text)
-            return err_set(e, ERR_CONFIG, "step: \"%.60s...\" is too long", p);
+            return err_set(e, ERR_CONFIG, "\"%.60s...\" is too long", p);
         memcpy(text, p, n);
         text[n] = '\0';
         if (parse_part(s, text, e) < 0)
             return e->code;
     }
-    if (s->every == 0)
-        return err_set(e, ERR_CONFIG, "step: its interval is missing: every=EPOCHS or every_steps=STEPS");
+    if (s->kind == SCHEDULE_STEP && s->every == 0)
+        return err_set(e, ERR_CONFIG, "its interval is missing: every=EPOCHS or every_steps=STEPS");
     return 0;
 }
 
 static int no_such_schedule(const char *text, size_t n, struct err *e)
 {
-    static const char *const forms[] = {"constant", "step:every=EPOCHS,factor=X", "cosine", "linear", "sqrt",
-                                        NULL};
+    static const char *const forms[] = {"constant", "step:every=EPOCHS,factor=X", "cosine", "linear",
+                                        "sqrt",     "cosine:floor=SHARE",         NULL};
     char name[64];
 
     snprintf(name, sizeof name, "%.*s", (int)n, text);
@@ -96,10 +103,10 @@ int schedule_parse(struct schedule *s, const char *text, struct err *e)
         t.kind++;
     if (t.kind == N_SCHEDULE_KINDS)
         return no_such_schedule(text, n, e);
-    if (t.kind != SCHEDULE_STEP && text[n])
+    if (!takes_parts[t.kind] && text[n])
         return err_set(e, ERR_CONFIG, "schedule %s takes no parameters", names[t.kind]);
-    if (t.kind == SCHEDULE_STEP && parse_parts(&t, text[n] ? text + n + 1 : NULL, e) < 0)
-        return e->code;
+    if (takes_parts[t.kind] && parse_parts(&t, text[n] ? text + n + 1 : NULL, e) < 0)
+        return err_at(e, "%s", names[t.kind]);
     *s = t;
     return 0;
 }
@@ -137,5 +144,5 @@ double schedule_rate(const struct schedule *s, const struct schedule_job *job, u
     case N_SCHEDULE_KINDS:
         break;
     }
-    return job->learn_rate * share;
+    return job->learn_rate * (s->floor + (1 - s->floor) * share);
 }

@@ -5,6 +5,7 @@
  *   step:every_steps=1000    the same, in steps
  *   cosine                   r (1 + cos(pi t / T)) / 2        Loshchilov and Hutter 2017, eq. 5, one period
  *   linear                   r (1 - t / T)
+ *   cosine:floor=0.1         r (f + (1 - f) (1 + cos(pi t / T)) / 2): it ends at f r, not at 0; linear, too
  *   sqrt                     r / sqrt(t + 1)                  Zinkevich 2003
  *
  * t is the number of steps before this one, T that of the whole job. A warm-up of W steps comes first: r (t
@@ -32,6 +33,7 @@ struct schedule {
     uint64_t every; /* of SCHEDULE_STEP */
     bool in_epochs; /* unit of `every`: epochs, else steps */
     double factor;
+    double floor; /* of SCHEDULE_COSINE, SCHEDULE_LINEAR */
 };
 
 struct schedule_job {  /* the job that the schedule is for */

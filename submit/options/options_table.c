@@ -76,7 +76,8 @@ static struct args_option table[] = {
     {"gradient-descent", "", SETTING(optimizer), FOR_JOB, JOB, NULL,
      "optimizer: the formula that applies gradients to the parameters", GIVEN(has_gradient_descent)},
     {"schedule", "", SETTING(schedule), FOR_JOB, JOB, "TEXT",
-     "learning rate schedule: constant, step:every=EPOCHS,factor=X, cosine, linear, sqrt"},
+     "learning rate schedule: constant, step:every=EPOCHS,factor=X, cosine, linear, sqrt; cosine:floor=X and "
+     "linear:floor=X end at that share of the rate"},
     {"warmup-steps", "", SETTING(warmup_steps), FOR_JOB, JOB, "N",
      "steps over which the learning rate rises to its initial value"},
     {"momentum", "", SETTING(momentum), FOR_JOB, JOB, "X",

@@ -30,8 +30,8 @@ asking_model() { # asking_model METRIC...: a model file with these metrics
 
 @test "train.csv has the rate of the schedule at each step" {
     start_agents 1
-    "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax --batch_size 8 --dataset "$FEW" --learn_rate 0.5 --schedule cosine \
-        --warmup-steps 4 -o out
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax --batch_size 8 --dataset "$FEW" --learn_rate 0.5 \
+        --schedule cosine:floor=0.1 --warmup-steps 4 -o out
     column out/records/train.csv lr >rates
     python3 - <<'PY'
 from math import cos, isclose, pi

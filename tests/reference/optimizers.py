@@ -125,6 +125,8 @@ def iterates(start, grads, make, args, weight_decay, clip, scheduler):
 
 
 def rates(make, warmup):
+    "cosine:floor=0.1": lambda o, n: sched.CosineAnnealingLR(o, T_max=n, eta_min=0.05),
+    "linear:floor=0.2": lambda o, n: sched.LinearLR(o, start_factor=1.0, end_factor=0.2, total_iters=n),
     opt = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.5)
     s = make(opt, STEPS - warmup)
     if warmup:

@@ -24,7 +24,7 @@ TEST(every_schedule_matches_the_rates_of_pytorch_with_and_without_warm_up)
     struct err e;
 
     assert_ok(tensor_file_open(&f, "tests/reference/schedules.safetensors", &e));
-    assert_int_equal(f.n, 12);
+    assert_int_equal(f.n, 16);
     for (size_t k = 0; k < f.n; k++) {
         const struct tensor_view *v = &f.tensors[k];
         const char *after = strstr(v->name, " after ");
@@ -63,6 +63,10 @@ TEST(rates_worked_out_by_hand)
         {"cosine", 0, 50, 0.5},
         {"cosine", 20, 60, 0.5},
         {"linear", 0, 99, 0.01},
+        {"cosine:floor=0.1", 20, 20, 1},
+        {"cosine:floor=0.1", 20, 60, 0.55},
+        {"linear:floor=0.5", 0, 50, 0.75},
+        {"cosine:floor=0", 0, 50, 0.5},
         {"sqrt", 0, 3, 0.5},
         {"sqrt", 10, 13, 0.5},
         {"step:every=2", 0, 19, 1},
@@ -93,6 +97,7 @@ TEST(rates_have_the_same_bits_on_every_processor)
         uint32_t sum;
     } cases[] = {{"cosine", 0x27735c57},
                  {"linear", 0xcb13b0a1},
+                 {"cosine:floor=0.1", 0x55756cdc},
                  {"sqrt", 0x66d4b74a},
                  {"step:every_steps=7,factor=0.99", 0x2a843179}};
 
@@ -119,8 +124,11 @@ TEST(an_invalid_schedule_is_refused_with_a_reason)
         {"cosin", "no schedule is called \"cosin\"; did you mean \"cosine\"?"},
         {"cosine ", "no schedule is called"},
         {"Cosine", "no schedule is called"},
-        {"cosine:", "schedule cosine takes no parameters"},
-        {"linear:every=2", "schedule linear takes no parameters"},
+        {"cosine:", "cosine: \"\" is not floor=SHARE, of the rate"},
+        {"linear:every=2", "linear: \"every=2\" is not floor=SHARE"},
+        {"cosine:floor=-0.1", "cosine: floor \"-0.1\" is not a number from 0 and up to 1"},
+        {"linear:floor=1.5", "linear: floor \"1.5\""},
+        {"sqrt:floor=0.1", "schedule sqrt takes no parameters"},
         {"step", "its interval is missing"},
         {"step:", "\"\" is not one of every=EPOCHS"},
         {"step:factor=0.5", "its interval is missing"},

@@ -88,7 +88,7 @@ TEST(errors_are_reported_with_their_path)
         {"{" REQUIRED ", \"block_assignment\": \"iid|dup\"}", "/block_assignment"},
         {"{" REQUIRED ", \"gradient_descent\": \"adamm\"}",
          "/gradient_descent: \"adamm\" is not one of sgd|"},
-        {"{" REQUIRED ", \"schedule\": \"cosine:2\"}", "/schedule: schedule cosine takes no parameters"},
+        {"{" REQUIRED ", \"schedule\": \"cosine:2\"}", "/schedule: cosine: \"2\" is not floor=SHARE"},
         {"{" REQUIRED ", \"momentum\": 1}", "/momentum"},
         {"{" REQUIRED ", \"on_nonfinite\": \"go\"}", "/on_nonfinite"},
         {"{" REQUIRED ", \"redundancy\": 5}", "/block_assignment: redundancy 5 does not fit 4 workers"},

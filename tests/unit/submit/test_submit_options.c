@@ -163,7 +163,7 @@ TEST(a_schedule_is_validated_before_anything_is_sent)
     assert_string_equal(o.settings.schedule, "step:every=5,factor=0.1");
     assert_int_equal(o.settings.warmup_steps, 100);
     assert_int_equal(PARSE("--schedule", "cosine:5"), ERR_USAGE);
-    assert_error_has("--schedule: schedule cosine takes no parameters");
+    assert_error_has("--schedule: cosine: \"5\" is not floor=SHARE");
     assert_int_equal(PARSE("--on-nonfinite", "ignore"), ERR_USAGE);
     assert_error_has("stop|skip");
 }
