@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "nn/kernels/zeros.h"
 #include "shared/base/compiler.h"
@@ -13,11 +14,12 @@
  * memory once for its norm and the step. */
 enum { CHUNK = 2048 };
 
-struct update_step { /* values common to all parameters */
-    size_t n;        /* of this chunk */
+struct update_step { /* values common to all parameters of a part */
+    size_t n;        /* of this piece */
     float lr, scale, mu, decay;
+    float b1, b2, rest1, rest2, eps; /* rest: 1 - b */
     uint64_t t;
-    double weight_m, weight_v; /* Adam's 1 - .9^t and 1 - .999^t */
+    double weight_m, weight_v; /* Adam's 1 - b1^t and 1 - b2^t */
 };
 
 struct update_rule {
@@ -31,8 +33,11 @@ struct optimizer {
     const char *name;
     size_t n_params;
     float momentum, weight_decay;
+    double beta1, beta2, epsilon;
     uint64_t t; /* steps taken */
     float *vectors[OPTIMIZER_TENSORS];
+    struct optimizer_part *parts; /* (n_parts), owned */
+    size_t n_parts;
 };
 
 static inline float not_denormal(float x)
@@ -91,8 +96,7 @@ FAST static void nesterov(const struct update_step *s, float *restrict w, const 
 FAST static void adam_pass(const struct update_step *s, float keep, float *restrict w,
                            const float *restrict grads, float *restrict m, float *restrict v)
 {
-    const float b1 = 0.9f, b2 = 0.999f, eps = 1e-8f;
-    const float rest1 = 0.1f, rest2 = 0.001f;
+    const float b1 = s->b1, b2 = s->b2, rest1 = s->rest1, rest2 = s->rest2, eps = s->eps;
     const float rate = (float)((double)s->lr / s->weight_m);
     const float unbias = (float)(1 / sqrt(s->weight_v));
     const float scale = s->scale, decay = s->decay;
@@ -114,13 +118,37 @@ static void adam(const struct update_step *s, float *w, const float *grads, floa
     adam_pass(s, 1, w, grads, m, v);
 }
 
+/* The factor of the weights under a decay that is not part of the gradient. */
+static float kept_share(const struct update_step *s)
+{
+    return (float)(1 - (double)s->lr * (double)s->decay);
+}
+
 static void adamw(const struct update_step *s, float *w, const float *grads, float *m, float *v, float *c)
 {
     struct update_step decoupled = *s;
 
     (void)c;
     decoupled.decay = 0;
-    adam_pass(&decoupled, (float)(1 - (double)s->lr * (double)s->decay), w, grads, m, v);
+    adam_pass(&decoupled, kept_share(s), w, grads, m, v);
+}
+
+/* The sign of 0 is 0, and that of NaN is NaN. */
+FAST static void lion(const struct update_step *s, float *restrict w, const float *restrict grads,
+                      float *restrict m, float *b, float *c)
+{
+    const float b1 = s->b1, b2 = s->b2, rest1 = s->rest1, rest2 = s->rest2;
+    const float lr = s->lr, scale = s->scale, keep = kept_share(s);
+
+    (void)b, (void)c;
+    for (size_t i = 0; i < s->n; i++) {
+        float g = scale * grads[i];
+        float way = b1 * m[i] + rest1 * g;
+        float sign = way > 0 ? 1 : way < 0 ? -1 : way;
+
+        m[i] = not_denormal(b2 * m[i] + rest2 * g);
+        w[i] = keep * w[i] - lr * sign;
+    }
 }
 
 FAST static void adagrad(const struct update_step *s, float *restrict w, const float *restrict grads,
@@ -198,19 +226,38 @@ static const struct update_rule kinds[N_OPTIMIZERS] = {
     [OPTIMIZER_RMSPROP] = {{"v"}, rmsprop},
     [OPTIMIZER_RMSPROP_GRAVES] = {{"a", "v", "m"}, rmsprop_graves},
     [OPTIMIZER_GRADIENT_DECAY] = {{NULL}, gradient_decay},
+    [OPTIMIZER_LION] = {{"m"}, lion},
 };
+
+static int take_parts(struct optimizer *o, const struct optimizer_config *cfg)
+{
+    const struct optimizer_part whole = {.n = o->n_params, .decays = true};
+
+    o->n_parts = cfg->n_parts > 0 ? cfg->n_parts : 1;
+    o->parts = malloc(o->n_parts * sizeof *o->parts);
+    if (o->parts)
+        memcpy(o->parts, cfg->n_parts > 0 ? cfg->parts : &whole, o->n_parts * sizeof *o->parts);
+    return o->parts ? 0 : -1;
+}
 
 int optimizer_new(struct optimizer **out, const struct optimizer_config *cfg, size_t n_params, struct err *e)
 {
+    const struct optimizer_defaults *own = &optimizer_kinds[cfg->kind];
+    bool has_own = cfg->beta1 == 0 && cfg->beta2 == 0 && cfg->epsilon == 0;
     struct optimizer *o = calloc(1, sizeof *o);
 
     if (!o)
         goto no_memory;
     *o = (struct optimizer){.kind = &kinds[cfg->kind],
-                            .name = optimizer_kinds[cfg->kind].name,
+                            .name = own->name,
                             .n_params = n_params,
                             .momentum = cfg->momentum,
-                            .weight_decay = cfg->weight_decay};
+                            .weight_decay = cfg->weight_decay,
+                            .beta1 = has_own ? own->beta1 : cfg->beta1,
+                            .beta2 = has_own ? own->beta2 : cfg->beta2,
+                            .epsilon = has_own ? own->epsilon : cfg->epsilon};
+    if (take_parts(o, cfg) < 0)
+        goto no_memory;
     for (int i = 0; i < OPTIMIZER_TENSORS && o->kind->vectors[i]; i++) {
         o->vectors[i] = zeros_new(n_params);
         if (!o->vectors[i])
@@ -220,8 +267,7 @@ int optimizer_new(struct optimizer **out, const struct optimizer_config *cfg, si
     return 0;
 no_memory:
     optimizer_free(o);
-    return err_set(e, ERR_NOMEM, "no memory for %s's state of %zu parameters",
-                   optimizer_kinds[cfg->kind].name, n_params);
+    return err_set(e, ERR_NOMEM, "no memory for %s's state of %zu parameters", own->name, n_params);
 }
 
 void optimizer_free(struct optimizer *o)
@@ -230,6 +276,7 @@ void optimizer_free(struct optimizer *o)
         return;
     for (int i = 0; i < OPTIMIZER_TENSORS; i++)
         free(o->vectors[i]);
+    free(o->parts);
     free(o);
 }
 
@@ -299,19 +346,46 @@ void statistics_step(float *params, const float *batch, const float *momentum, s
         params[i] -= momentum[i] * (params[i] - batch[i]);
 }
 
+/* Updates parameters [at, at + n), all of one part. */
+static void step_piece(const struct optimizer *o, struct update_step s, const struct optimizer_part *part,
+                       size_t at, size_t n, float *params, const float *grads)
+{
+    float *a = o->vectors[0], *b = o->vectors[1], *c = o->vectors[2];
+
+    s.n = n;
+    s.decay = part->decays ? o->weight_decay : 0;
+    o->kind->step(&s, params + at, grads + at, a ? a + at : NULL, b ? b + at : NULL, c ? c + at : NULL);
+}
+
 double optimizer_step(struct optimizer *o, float *params, const float *grads, float lr, float scale)
 {
-    struct update_step s = {
-        .lr = lr, .scale = scale, .mu = o->momentum, .decay = o->weight_decay, .t = ++o->t};
-    float *a = o->vectors[0], *b = o->vectors[1], *c = o->vectors[2];
+    const struct optimizer_part *part = o->parts;
+    struct update_step s = {.lr = lr,
+                            .scale = scale,
+                            .mu = o->momentum,
+                            .b1 = (float)o->beta1,
+                            .b2 = (float)o->beta2,
+                            .rest1 = (float)(1 - o->beta1),
+                            .rest2 = (float)(1 - o->beta2),
+                            .eps = (float)o->epsilon,
+                            .t = ++o->t};
+    size_t end = part->n; /* of the present part */
     double sum = 0;
 
-    s.weight_m = 1 - number_power(0.9, s.t);
-    s.weight_v = 1 - number_power(0.999, s.t);
-    for (size_t at = 0; at < o->n_params; at += CHUNK) {
-        s.n = chunk_at(at, o->n_params);
-        sum += sum_of_squares(grads + at, s.n);
-        o->kind->step(&s, params + at, grads + at, a ? a + at : NULL, b ? b + at : NULL, c ? c + at : NULL);
+    s.weight_m = 1 - number_power(o->beta1, s.t);
+    s.weight_v = 1 - number_power(o->beta2, s.t);
+    for (size_t at = 0; at < o->n_params;) {
+        size_t stop = at + chunk_at(at, o->n_params);
+
+        sum += sum_of_squares(grads + at, stop - at);
+        while (at < stop) {
+            size_t n = (end < stop ? end : stop) - at;
+
+            step_piece(o, s, part, at, n, params, grads);
+            at += n;
+            if (at == end && at < o->n_params)
+                end += (++part)->n;
+        }
     }
     return norm_of(sum, grads, o->n_params);
 }

@@ -15,13 +15,22 @@ enum { OPTIMIZER_TENSORS = 3 };
 
 struct optimizer;
 
+struct optimizer_part { /* a tensor or several, or what a server has of one */
+    size_t n;           /* values */
+    bool decays;        /* has the weight decay */
+};
+
 struct optimizer_config {
     enum optimizer_kind kind;
     float momentum; /* of the kinds that have one */
     float weight_decay;
+    double beta1, beta2, epsilon; /* of the kinds that have them; all 0: the kind's own */
+    /* (n_parts): all parameters in the order of their vector. 0: one part, which decays. */
+    const struct optimizer_part *parts;
+    size_t n_parts;
 };
 
-/* ERR_NOMEM. */
+/* Copies the parts. ERR_NOMEM. */
 int optimizer_new(struct optimizer **out, const struct optimizer_config *cfg, size_t n_params, struct err *e);
 void optimizer_free(struct optimizer *o);
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runner/base/vector.h"
+#include "runner/core/step_optimizer.h"
 #include "runner/mesh/frame.h"
 #include "shared/base/child.h"
 #include "shared/base/clock.h"
@@ -206,7 +207,6 @@ static int measure_all(struct sim *s, struct bench *b, struct err *e)
 
 static int sharer_open(const struct sim *s, struct sharer *o, int n_contributions, struct err *e)
 {
-    const struct optimizer_config cfg = step_optimizer(&s->set);
     size_t n = s->workload->n_params;
 
     o->params = calloc((size_t)(3 + n_contributions) * n, sizeof *o->params);
@@ -216,7 +216,7 @@ static int sharer_open(const struct sim *s, struct sharer *o, int n_contribution
     o->sum = o->grads + n;
     o->received = o->sum + n;
     s->workload->ops->begin(s->workload, o->params);
-    return optimizer_new(&o->optimizer, &cfg, s->workload->n_trained, e);
+    return step_optimizer_new(&o->optimizer, &s->set, s->layers, s->n_layers, 0, s->workload->n_trained, e);
 }
 
 static int at_most(int n, int most)

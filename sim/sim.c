@@ -251,11 +251,10 @@ static int open_workload(struct sim *s, const char *folder, struct err *e)
         return e->code;
     if (s->workload->ops->gradient) /* psgd updates: to the rest of the job it is a network */
         s->set.trainer[0] = '\0';
-    if (sim_find_costs(s, e) < 0)
-        return e->code;
     n = s->workload->ops->tensors(s->workload, NULL, &t);
     s->n_layers = (int)n;
-    return exchange_list_layers(&s->layers, t, n, s->workload->n_trained, e);
+    return exchange_list_layers(&s->layers, t, n, s->workload->n_trained, e) < 0 ? e->code
+                                                                                 : sim_find_costs(s, e);
 }
 
 static int open_nodes(struct sim *s, struct err *e)

@@ -534,16 +534,21 @@ static int page_trainer(struct err *e)
 static int print_optimizer(const char *kind, struct err *e)
 {
     static struct options o;
+    const double *const own[] = {&o.settings.momentum, &o.settings.beta1, &o.settings.beta2,
+                                 &o.settings.epsilon};
     char name[32];
     char *argv[] = {(char[]){"job_submit"}, (char[]){"--gradient-descent"}, name, NULL};
 
     snprintf(name, sizeof name, "%s", kind);
     if (options_parse(&o, FOR_SUBMIT, 3, argv, e) < 0)
         return e->code;
-    printf("| `%s` | %g | ", kind, o.settings.learn_rate);
-    if (o.settings.momentum > 0)
-        printf("%g", o.settings.momentum);
-    printf(" | %g |\n", o.settings.weight_decay);
+    printf("| `%s` | %g | %g |", kind, o.settings.learn_rate, o.settings.weight_decay);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (*own[i] > 0)
+            printf(" %g |", *own[i]);
+        else
+            printf(" |");
+    puts("");
     return 0;
 }
 
@@ -582,7 +587,9 @@ static int page_names_of_data_sets(struct err *e)
 
 static int page_optimizers(struct err *e)
 {
-    puts("| `--gradient-descent` | `--learn_rate` | `--momentum` | `--weight-decay` |\n|---|---|---|---|");
+    puts(
+        "| `--gradient-descent` | `--learn_rate` | `--weight-decay` | `--momentum` | `--beta1` | `--beta2` | "
+        "`--epsilon` |\n|---|---|---|---|---|---|---|");
     for (int k = 0; k < N_OPTIMIZERS; k++)
         if (print_optimizer(optimizer_kinds[k].name, e) < 0)
             return e->code;

@@ -6,16 +6,11 @@
 #include <string.h>
 
 #include "runner/base/vector.h"
+#include "runner/core/step_optimizer.h"
 #include "runner/exchange/exchange_step.h"
 #include "runner/exchange/feed.h"
 #include "runner/exchange/stop_vote.h"
 #include "shared/job/reason.h"
-
-struct optimizer_config step_optimizer(const struct settings *set)
-{
-    return (struct optimizer_config){
-        .kind = set->optimizer, .momentum = (float)set->momentum, .weight_decay = (float)set->weight_decay};
-}
 
 static bool may_skip(const struct settings *set)
 {
@@ -37,10 +32,10 @@ static size_t trained_of(const struct step_config *cfg, size_t from, size_t n)
 static int open_optimizer(struct step *s, struct err *e)
 {
     const struct step_config *cfg = &s->cfg;
-    const struct optimizer_config how = step_optimizer(cfg->set);
     struct exchange_range own = exchange_range(cfg->exchange);
 
-    return optimizer_new(&s->optimizer, &how, trained_of(cfg, own.first, own.n), e);
+    return step_optimizer_new(&s->optimizer, cfg->set, cfg->layers, cfg->n_layers, own.first,
+                              trained_of(cfg, own.first, own.n), e);
 }
 
 int step_open(struct step *s, const struct step_config *cfg, struct err *e)

@@ -80,12 +80,11 @@ struct step {
     struct exchange_totals before;
 };
 
-struct optimizer_config step_optimizer(const struct settings *set);
 /* Does the update depend on the gradient's norm? Then the norm takes a pass of its own before it. */
 bool step_needs_norm(const struct settings *set);
 
 /* Opens the optimizer if the exchange updates parameters on this node. ERR_NOMEM; ERR_CONFIG: as
- * optimizer_new. */
+ * step_optimizer_new. */
 int step_open(struct step *s, const struct step_config *cfg, struct err *e);
 void step_close(struct step *s);
 

@@ -44,6 +44,10 @@ static const struct json_field fields[] = {
     F(warmup_steps, JSON_FIELD_INT, .min = 0, .max = 1e9),
     F(momentum, JSON_FIELD_DOUBLE, .min = 0, .max = 0.9999),
     F(weight_decay, JSON_FIELD_DOUBLE, .min = 0, .max = 1e3),
+    F(beta1, JSON_FIELD_DOUBLE, .min = 0, .max = 0.999999),
+    F(beta2, JSON_FIELD_DOUBLE, .min = 0, .max = 0.999999),
+    F(epsilon, JSON_FIELD_DOUBLE, .min = 0, .max = 1),
+    F(decay_of, JSON_FIELD_CHOICE, .choices = DECAY_OF_CHOICES),
     F(clip_norm, JSON_FIELD_DOUBLE, .min = 0, .max = 1e30),
     F(on_nonfinite, JSON_FIELD_CHOICE, .choices = ON_NONFINITE_CHOICES),
     F(non_iid, JSON_FIELD_BOOL, .required = false),
@@ -249,6 +253,18 @@ int settings_check(const struct settings *s, struct err *e)
     return 0;
 }
 
+/* A document of an earlier version has no betas and no epsilon: they were the optimizer's own. */
+static void complete_betas(struct settings *s)
+{
+    const struct optimizer_defaults *own = &optimizer_kinds[s->optimizer];
+
+    if (s->beta1 != 0 || s->beta2 != 0 || s->epsilon != 0)
+        return;
+    s->beta1 = own->beta1;
+    s->beta2 = own->beta2;
+    s->epsilon = own->epsilon;
+}
+
 int settings_parse(struct settings *s, const json_t *doc, struct err *e)
 {
     struct settings t;
@@ -258,6 +274,7 @@ int settings_parse(struct settings *s, const json_t *doc, struct err *e)
         return e->code;
     if (t.non_iid && strcmp(t.partition, "iid") == 0)
         strcpy(t.partition, "label_sorted");
+    complete_betas(&t);
     if (!t.server_codec[0]) {
         memcpy(t.server_codec, t.codec, sizeof t.codec);
         memcpy(t.server_codec_options, t.codec_options, sizeof t.codec_options);

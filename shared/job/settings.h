@@ -77,6 +77,8 @@ struct settings {
     char schedule[64]; /* of the learning rate: shared/job/schedule.h */
     int warmup_steps;
     double momentum, weight_decay;
+    double beta1, beta2, epsilon; /* of optimizers that have them; else 0 */
+    enum decay_of decay_of;
     double clip_norm; /* maximum norm of the gradient of an update; 0: no limit */
     /* After a loss or gradient that is not finite: fail, or skip the update. */
     enum on_nonfinite on_nonfinite;

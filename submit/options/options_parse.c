@@ -15,6 +15,7 @@
 #include "submit/compat/presets.h"
 #include "submit/data/data_sets.h"
 #include "submit/options/hosts.h"
+#include "submit/options/optimizer_options.h"
 #include "submit/options/options_config.h"
 #include "submit/options/options_table.h"
 
@@ -35,7 +36,6 @@ static int finish_optimizer(struct options *o, struct err *e)
 {
     int named = choice_find(OPTIMIZER_CHOICES, o->optimizer);
     struct settings *s = &o->settings;
-    const struct optimizer_defaults *kind;
 
     if (named >= 0) {
         if (o->has_gradient_descent && named != (int)s->optimizer)
@@ -46,18 +46,10 @@ static int finish_optimizer(struct options *o, struct err *e)
     }
     if (finish_late(o, e) < 0)
         return e->code;
-    kind = &optimizer_kinds[s->optimizer];
-    s->learn_rate = o->has_learn_rate ? s->learn_rate : kind->learn_rate;
-    s->weight_decay = o->has_weight_decay ? s->weight_decay : kind->weight_decay;
-    /* A training program's own optimizer: submit/trainer/trainer_limits.c refuses the option. */
-    if (o->has_momentum && o->trainer[0])
-        return 0;
-    if (o->has_momentum && s->momentum > 0 && !kind->has_momentum)
-        return err_set(e, ERR_USAGE,
-                       "--momentum: %s has no momentum; use --gradient-descent momentum, nesterov or "
-                       "rmsprop_graves",
-                       kind->name);
-    s->momentum = kind->has_momentum ? s->momentum : 0;
+    /* A training program's own optimizer: submit/trainer/trainer_limits.c refuses these options. */
+    if (!o->trainer[0] && optimizer_options_check(o, e) < 0)
+        return e->code;
+    optimizer_options_complete(o);
     return 0;
 }
 

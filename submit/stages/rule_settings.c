@@ -60,6 +60,12 @@ static bool has_a_model(const struct submission *s, const struct codec_facts *f)
     return s->opt->simulation.gradients == 0;
 }
 
+static bool has_no_decay(const struct submission *s, const struct codec_facts *f)
+{
+    (void)f;
+    return s->settings.weight_decay == 0;
+}
+
 static bool has_no_model(const struct submission *s, const struct codec_facts *f)
 {
     return !has_a_model(s, f);
@@ -92,6 +98,7 @@ static const struct effect {
      "sums no vectors over all workers here, which path allreduce or tree does", OF_CODEC | LATE},
     {AT(settings.partition), has_shared_samples, "with --feed shared every worker has all samples", 0},
     {AT(settings.non_iid), has_shared_samples, "with --feed shared every worker has all samples", 0},
+    {AT(settings.decay_of), has_no_decay, "without --weight-decay no parameter has one", 0},
     {AT(main), has_no_trainer, "it names a file of --trainer DIR, and the job has no training program", 0},
     {AT(trainer_python), has_no_trainer, "it starts a training program, and the job has none", 0},
     {AT(simulation.client_processes), has_no_trainer, "they are of --trainer, and the job has none", 0},

@@ -6,6 +6,7 @@
 
 #include "shared/job/partition.h"
 #include "submit/compat/codec_list.h"
+#include "submit/options/optimizer_options.h"
 
 #define AT(member) offsetof(struct options, member)
 
@@ -28,6 +29,10 @@ static const struct {
     {AT(settings.warmup_steps), "has its own optimizer", ARGUMENT, true},
     {AT(settings.momentum), "has its own optimizer", ARGUMENT, true},
     {AT(settings.weight_decay), "has its own optimizer", ARGUMENT, true},
+    {AT(settings.beta1), "has its own optimizer", ARGUMENT, true},
+    {AT(settings.beta2), "has its own optimizer", ARGUMENT, true},
+    {AT(settings.epsilon), "has its own optimizer", ARGUMENT, true},
+    {AT(settings.decay_of), "has its own optimizer", ARGUMENT, true},
     {AT(settings.clip_norm), "has its own optimizer",
      "Leave --%s out; the program clips the gradient that its optimizer gets.", true},
     {AT(settings.redundancy), "may compute a block's gradient with other last bits on each of its holders",
@@ -120,19 +125,6 @@ static int check_own(const struct options *o, enum trainer_update who, struct er
     return 0;
 }
 
-/* With a program options_parse() leaves this to here. */
-static int check_momentum(const struct options *o, enum trainer_update who, struct err *e)
-{
-    const struct optimizer_defaults *kind = &optimizer_kinds[o->settings.optimizer];
-
-    if (who != TRAINER_MAY_UPDATE || !is_wanted(o, AT(settings.momentum)) || kind->has_momentum)
-        return 0;
-    return err_set(e, ERR_USAGE,
-                   "--momentum: %s has no momentum; use --gradient-descent momentum, nesterov or "
-                   "rmsprop_graves",
-                   kind->name);
-}
-
 static int check_partition(const struct options *o, struct err *e)
 {
     struct partition_rule rule;
@@ -174,7 +166,8 @@ int trainer_limits_check(const struct options *o, const struct codec_facts *f, e
             e,
             "Compress its tensors by their names: --codec allreduce --compress 'head.weight=fp16;*=int8'.");
     }
-    if (check_own(o, who, e) < 0 || check_momentum(o, who, e) < 0 || check_partition(o, e) < 0)
+    if (check_own(o, who, e) < 0 || (who == TRAINER_MAY_UPDATE && optimizer_options_check(o, e) < 0) ||
+        check_partition(o, e) < 0)
         return e->code;
     return f && who != TRAINER_MAY_UPDATE ? check_rule(f, program_of(o), who, e) : 0;
 }

@@ -18,7 +18,7 @@ asking_model() { # asking_model METRIC...: a model file with these metrics
 @test "every optimizer learns the digits, all except one with its own defaults" {
     start_agents 1
     # gradient_decay starts with Parallel-SGD's 0.03, which 375 steps shrink to a twentieth.
-    for how in sgd momentum nesterov adam adamw adagrad adadelta rmsprop rmsprop_graves "gradient_decay --learn_rate 1"; do
+    for how in sgd momentum nesterov adam adamw adagrad adadelta rmsprop rmsprop_graves lion "gradient_decay --learn_rate 1"; do
         # shellcheck disable=SC2086
         "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model mlp-tutorial --dataset digits:train=6000,test=500 --batch_size 16 \
             --gradient-descent $how -o "$how"
@@ -26,6 +26,31 @@ asking_model() { # asking_model METRIC...: a model file with these metrics
         echo "$how $accuracy"
         [[ $accuracy == 0.[89]* ]]
     done
+}
+
+# OPTIMIZERS: those with parameters of their own, or with a state that the others lack.
+OPTIMIZERS='--optimizer lion --beta2 0.95 --weight-decay 0.5
+--optimizer adamw --beta1 0.8 --beta2 0.95 --epsilon 1e-6 --weight-decay 0.5 --decay-of matrices'
+
+@test "a step of an optimizer is the same on agents, simulated, and in a job that is resumed" {
+    start_agents 2
+    local job=(-q --codec allreduce --node_count 2 --model softmax --dataset "digits:train=256,test=50" --batch_size 16) name how
+    while read -r -a how; do
+        name=${how[1]}
+        "$SUBMIT" "${job[@]}" "${how[@]}" --epochs 2 -o "$name-whole"
+        "$SUBMIT" simulate "${job[@]}" "${how[@]}" --epochs 2 -o "$name-simulated"
+        "$SUBMIT" "${job[@]}" "${how[@]}" --epochs 1 --checkpoint-every 1 -o "$name-half"
+        "$SUBMIT" -q --resume "$name-half" --epochs 2 -o "$name-rest"
+        for run in simulated rest; do
+            [ "$(jq -c '[.nodes[].params_sha256]' "$name-whole/run.json")" = "$(jq -c '[.nodes[].params_sha256]' "$name-$run/run.json")" ]
+        done
+    done <<<"$OPTIMIZERS"
+    run "$SUBMIT" -q --resume lion-half --epochs 2 --beta2 0.9 -o other
+    echo "$output"
+    [[ "$output" == *"beta2"* ]]
+    run "$SUBMIT" "${job[@]}" --decay-of matrices -o none
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"--decay-of has no effect in this job: without --weight-decay no parameter has one"* ]]
 }
 
 @test "train.csv has the rate of the schedule at each step" {
@@ -36,7 +61,7 @@ asking_model() { # asking_model METRIC...: a model file with these metrics
     python3 - <<'PY'
 from math import cos, isclose, pi
 lr = [float(x) for x in open("rates")]
-want = [0.5 * (t + 1) / 5 if t < 4 else 0.25 * (1 + cos(pi * (t - 4) / (len(lr) - 4))) for t in range(len(lr))]
+want = [0.5 * (t + 1) / 5 if t < 4 else 0.05 + 0.225 * (1 + cos(pi * (t - 4) / (len(lr) - 4))) for t in range(len(lr))]
 assert len(lr) == 320 and all(isclose(a, b, rel_tol=1e-6) for a, b in zip(lr, want))
 PY
     "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax --dataset "$FEW" --schedule step:every=1,factor=0.25 -o step

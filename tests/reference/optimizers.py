@@ -51,6 +51,23 @@ class Graves(torch.optim.Optimizer):
                 p -= LR * s["b"]
 
 
+class Lion(torch.optim.Optimizer):
+    """Chen et al. 2023, Algorithm 2, the weights shrunk first, as in its authors' program (google/automl, lion_pytorch.py)."""
+
+    def __init__(self, params, betas=(0.9, 0.99), weight_decay=0):
+        super().__init__(params, {"betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                p.mul_(1 - LR * group["weight_decay"])
+                p -= LR * (b1 * m + (1 - b1) * p.grad).sign()
+                m.mul_(b2).add_((1 - b2) * p.grad)
+
+
 def adagrad(params, **kw):
     return torch.optim.Adagrad(params, lr=LR, eps=1e-7, **kw)
 
@@ -75,7 +92,7 @@ def decay(opt):
     return sched.LambdaLR(opt, lambda t: (t + 1) ** -0.5)
 
 
-# name: optimizer, its arguments, weight decay, norm to clip to, scheduler
+# name: optimizer, its arguments, weight decay (or pairs: of how many parameters, which), norm to clip to, scheduler
 VARIANTS = {
     "sgd": (sgd, {}, 0, 0, None),
     "sgd, decay": (sgd, {}, 0.1, 0, None),
@@ -96,6 +113,10 @@ VARIANTS = {
     "rmsprop_graves": (Graves, {}, 0, 0, None),
     "rmsprop_graves 0.5, decay": (Graves, {"momentum": 0.5}, 0.1, 0, None),
     "gradient_decay": (sgd, {}, 0, 0, decay),
+    "adamw 0.8 0.95 1e-3, decay": (adamw, {"betas": (0.8, 0.95), "eps": 1e-3}, 0.1, 0, None),
+    "adamw, decay of 4": (adamw, {}, ((4, 0.1), (3, 0)), 0, None),
+    "lion": (Lion, {}, 0, 0, None),
+    "lion 0.95 0.98, decay, clip": (Lion, {"betas": (0.95, 0.98)}, 0.1, 1.5, None),
 }
 
 SCHEDULES = {
@@ -104,29 +125,32 @@ SCHEDULES = {
     "step:every=3": lambda o, n: sched.StepLR(o, step_size=30, gamma=0.1),  # epochs of 10 steps
     "cosine": lambda o, n: sched.CosineAnnealingLR(o, T_max=n),
     "linear": lambda o, n: sched.LinearLR(o, start_factor=1.0, end_factor=0.0, total_iters=n),
+    "cosine:floor=0.1": lambda o, n: sched.CosineAnnealingLR(o, T_max=n, eta_min=0.05),
+    "linear:floor=0.2": lambda o, n: sched.LinearLR(o, start_factor=1.0, end_factor=0.2, total_iters=n),
     "sqrt": lambda o, n: sched.LambdaLR(o, lambda t: (t + 1) ** -0.5),
 }
 
 
 def iterates(start, grads, make, args, weight_decay, clip, scheduler):
-    w = torch.nn.Parameter(start.clone())
-    opt = make([w], weight_decay=weight_decay, **args)
+    decays = weight_decay if isinstance(weight_decay, tuple) else ((PARAMS, weight_decay),)
+    counts = [n for n, _ in decays]
+    parts = [torch.nn.Parameter(part.clone()) for part in start.split(counts)]
+    opt = make([{"params": [w], "weight_decay": d} for w, (_, d) in zip(parts, decays)], **args)
     rates = scheduler(opt) if scheduler else None
     out = np.empty((STEPS, PARAMS), "f4")
     for t in range(STEPS):
-        w.grad = grads[t].clone()
+        for w, g in zip(parts, grads[t].split(counts)):
+            w.grad = g.clone()
         if clip:
-            torch.nn.utils.clip_grad_norm_([w], clip)
+            torch.nn.utils.clip_grad_norm_(parts, clip)
         opt.step()
         if rates:
             rates.step()
-        out[t] = w.detach().numpy()
+        out[t] = torch.cat(parts).detach().numpy()
     return out
 
 
 def rates(make, warmup):
-    "cosine:floor=0.1": lambda o, n: sched.CosineAnnealingLR(o, T_max=n, eta_min=0.05),
-    "linear:floor=0.2": lambda o, n: sched.LinearLR(o, start_factor=1.0, end_factor=0.2, total_iters=n),
     opt = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.5)
     s = make(opt, STEPS - warmup)
     if warmup:

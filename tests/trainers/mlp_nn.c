@@ -108,7 +108,10 @@ static int open_data(struct program *g, const char *folder, struct err *e)
 {
     const struct optimizer_config how = {.kind = g->set.optimizer,
                                          .momentum = (float)g->set.momentum,
-                                         .weight_decay = (float)g->set.weight_decay};
+                                         .weight_decay = (float)g->set.weight_decay,
+                                         .beta1 = g->set.beta1,
+                                         .beta2 = g->set.beta2,
+                                         .epsilon = g->set.epsilon};
     int node = psgd_plan(g->psgd)->node;
     char train[PATH_MAX], test[PATH_MAX], name[48];
 

@@ -28,26 +28,32 @@ static const struct {
     const char *name;
     enum optimizer_kind kind;
     float lr, momentum, weight_decay, clip;
+    double beta1, beta2, epsilon;
+    size_t n_decay; /* 0: all */
 } variants[] = {
-    {"sgd", OPTIMIZER_SGD, 0.01f, 0, 0, 0},
-    {"sgd, decay", OPTIMIZER_SGD, 0.01f, 0, 0.1f, 0},
-    {"sgd, clip", OPTIMIZER_SGD, 0.01f, 0, 0, 1.5f},
-    {"momentum", OPTIMIZER_MOMENTUM, 0.01f, 0.9f, 0, 0},
-    {"momentum 0.5, decay", OPTIMIZER_MOMENTUM, 0.01f, 0.5f, 0.1f, 0},
-    {"nesterov", OPTIMIZER_NESTEROV, 0.01f, 0.9f, 0, 0},
-    {"nesterov, decay, clip", OPTIMIZER_NESTEROV, 0.01f, 0.9f, 0.1f, 1.5f},
-    {"adam", OPTIMIZER_ADAM, 0.01f, 0, 0, 0},
-    {"adam, decay, clip", OPTIMIZER_ADAM, 0.01f, 0, 0.1f, 1.5f},
-    {"adamw, decay", OPTIMIZER_ADAMW, 0.01f, 0, 0.1f, 0},
-    {"adagrad", OPTIMIZER_ADAGRAD, 0.01f, 0, 0, 0},
-    {"adagrad, decay", OPTIMIZER_ADAGRAD, 0.01f, 0, 0.1f, 0},
-    {"adadelta", OPTIMIZER_ADADELTA, 1, 0, 0, 0},
-    {"adadelta, decay", OPTIMIZER_ADADELTA, 1, 0, 0.1f, 0},
-    {"rmsprop", OPTIMIZER_RMSPROP, 0.01f, 0, 0, 0},
-    {"rmsprop, decay", OPTIMIZER_RMSPROP, 0.01f, 0, 0.1f, 0},
-    {"rmsprop_graves", OPTIMIZER_RMSPROP_GRAVES, 0.01f, 0.9f, 0, 0},
-    {"rmsprop_graves 0.5, decay", OPTIMIZER_RMSPROP_GRAVES, 0.01f, 0.5f, 0.1f, 0},
-    {"gradient_decay", OPTIMIZER_GRADIENT_DECAY, 0.01f, 0, 0, 0},
+    {"sgd", OPTIMIZER_SGD, 0.01f, 0, 0, 0, 0, 0, 0, 0},
+    {"sgd, decay", OPTIMIZER_SGD, 0.01f, 0, 0.1f, 0, 0, 0, 0, 0},
+    {"sgd, clip", OPTIMIZER_SGD, 0.01f, 0, 0, 1.5f, 0, 0, 0, 0},
+    {"momentum", OPTIMIZER_MOMENTUM, 0.01f, 0.9f, 0, 0, 0, 0, 0, 0},
+    {"momentum 0.5, decay", OPTIMIZER_MOMENTUM, 0.01f, 0.5f, 0.1f, 0, 0, 0, 0, 0},
+    {"nesterov", OPTIMIZER_NESTEROV, 0.01f, 0.9f, 0, 0, 0, 0, 0, 0},
+    {"nesterov, decay, clip", OPTIMIZER_NESTEROV, 0.01f, 0.9f, 0.1f, 1.5f, 0, 0, 0, 0},
+    {"adam", OPTIMIZER_ADAM, 0.01f, 0, 0, 0, 0, 0, 0, 0},
+    {"adam, decay, clip", OPTIMIZER_ADAM, 0.01f, 0, 0.1f, 1.5f, 0, 0, 0, 0},
+    {"adamw, decay", OPTIMIZER_ADAMW, 0.01f, 0, 0.1f, 0, 0, 0, 0, 0},
+    {"adagrad", OPTIMIZER_ADAGRAD, 0.01f, 0, 0, 0, 0, 0, 0, 0},
+    {"adagrad, decay", OPTIMIZER_ADAGRAD, 0.01f, 0, 0.1f, 0, 0, 0, 0, 0},
+    {"adadelta", OPTIMIZER_ADADELTA, 1, 0, 0, 0, 0, 0, 0, 0},
+    {"adadelta, decay", OPTIMIZER_ADADELTA, 1, 0, 0.1f, 0, 0, 0, 0, 0},
+    {"rmsprop", OPTIMIZER_RMSPROP, 0.01f, 0, 0, 0, 0, 0, 0, 0},
+    {"rmsprop, decay", OPTIMIZER_RMSPROP, 0.01f, 0, 0.1f, 0, 0, 0, 0, 0},
+    {"rmsprop_graves", OPTIMIZER_RMSPROP_GRAVES, 0.01f, 0.9f, 0, 0, 0, 0, 0, 0},
+    {"rmsprop_graves 0.5, decay", OPTIMIZER_RMSPROP_GRAVES, 0.01f, 0.5f, 0.1f, 0, 0, 0, 0, 0},
+    {"gradient_decay", OPTIMIZER_GRADIENT_DECAY, 0.01f, 0, 0, 0, 0, 0, 0, 0},
+    {"adamw 0.8 0.95 1e-3, decay", OPTIMIZER_ADAMW, 0.01f, 0, 0.1f, 0, 0.8, 0.95, 1e-3, 0},
+    {"adamw, decay of 4", OPTIMIZER_ADAMW, 0.01f, 0, 0.1f, 0, 0, 0, 0, 4},
+    {"lion", OPTIMIZER_LION, 0.01f, 0, 0, 0, 0, 0, 0, 0},
+    {"lion 0.95 0.98, decay, clip", OPTIMIZER_LION, 0.01f, 0, 0.1f, 1.5f, 0.95, 0.98, 0, 0},
 };
 
 static const float *reference(const struct tensor_file *f, const char *name, size_t n)
@@ -72,8 +78,20 @@ TEST(every_optimizer_matches_the_iterates_of_pytorch)
     for (size_t k = 0; k < N_OF(variants); k++) {
         const float *grads = reference(&f, "grads", (size_t)STEPS * PARAMS);
         const float *expected = reference(&f, variants[k].name, (size_t)STEPS * PARAMS);
-        struct optimizer *o = make(variants[k].kind, PARAMS, variants[k].momentum, variants[k].weight_decay);
+        const struct optimizer_part parts[] = {{.n = variants[k].n_decay, .decays = true},
+                                               {.n = PARAMS - variants[k].n_decay}};
+        const struct optimizer_config cfg = {.kind = variants[k].kind,
+                                             .momentum = variants[k].momentum,
+                                             .weight_decay = variants[k].weight_decay,
+                                             .beta1 = variants[k].beta1,
+                                             .beta2 = variants[k].beta2,
+                                             .epsilon = variants[k].epsilon,
+                                             .parts = parts,
+                                             .n_parts = variants[k].n_decay > 0 ? 2 : 0};
+        struct optimizer *o;
         float w[PARAMS];
+
+        assert_ok(optimizer_new(&o, &cfg, PARAMS, &e));
 
         memcpy(w, reference(&f, "start", PARAMS), sizeof w);
         for (int t = 0; t < STEPS; t++, grads += PARAMS, expected += PARAMS) {
@@ -95,8 +113,9 @@ TEST(every_optimizer_matches_the_iterates_of_pytorch)
 TEST(every_optimizer_gives_the_same_bits_on_every_processor)
 {
     enum { STEPS = 300, SOME = 77 }; /* whole vectors, and a remainder */
-    static const uint32_t sums[N_OPTIMIZERS] = {0x26f16b82, 0xce87670d, 0x71113d6c, 0x8c5faef9, 0xd9825052,
-                                                0xbcfa55cc, 0xe9d56e,   0xa306fc6b, 0xc569f118, 0x68b83706};
+    static const uint32_t sums[N_OPTIMIZERS] = {0x26f16b82, 0xce87670d, 0x71113d6c, 0x8c5faef9,
+                                                0xd9825052, 0xbcfa55cc, 0xe9d56e,   0xa306fc6b,
+                                                0xc569f118, 0x68b83706, 0x8b61d297};
 
     for (enum optimizer_kind k = 0; k < N_OPTIMIZERS; k++) {
         struct optimizer *o = make(k, SOME, 0.9f, 0.01f);
@@ -213,6 +232,38 @@ TEST(parameters_are_updated_the_same_way_for_any_count)
             free(w);
             free(g);
         }
+}
+
+/* Also of parts that are empty, and that begin or end inside a block. */
+TEST(the_decay_of_each_part_is_its_own)
+{
+    enum { COUNT = 9000 };
+    static const struct optimizer_part parts[] = {{7, true}, {0, false},    {2041, false},
+                                                  {1, true}, {3000, false}, {3951, true}};
+    float *w[3], *g = malloc(COUNT * sizeof *g);
+    struct err e;
+
+    for (enum optimizer_kind k = 0; k < N_OPTIMIZERS; k++) {
+        const struct optimizer_config cfg = {
+            .kind = k, .momentum = 0.9f, .weight_decay = 0.3f, .parts = parts, .n_parts = N_OF(parts)};
+        struct optimizer *o[3] = {NULL, make(k, COUNT, 0.9f, 0.3f), make(k, COUNT, 0.9f, 0)};
+
+        assert_ok(optimizer_new(&o[0], &cfg, COUNT, &e));
+        for (size_t j = 0; j < 3; j++) {
+            w[j] = malloc(COUNT * sizeof *w[j]);
+            for (size_t i = 0; i < COUNT; i++)
+                g[i] = w[j][i] = 0.5f + 0.01f * (float)(i % 100);
+            for (int t = 0; t < 3; t++)
+                optimizer_step(o[j], w[j], g, 0.1f, 0.75f);
+            optimizer_free(o[j]);
+        }
+        for (size_t i = 0, at = 0; i < N_OF(parts); at += parts[i++].n)
+            assert_memory_equal(w[0] + at, w[parts[i].decays ? 1 : 2] + at, parts[i].n * sizeof(float));
+        assert_true(w[1][0] != w[2][0]);
+        for (size_t j = 0; j < 3; j++)
+            free(w[j]);
+    }
+    free(g);
 }
 
 TEST(a_nan_gradient_is_visible_in_the_parameter)
@@ -372,6 +423,7 @@ int main(void)
         cmocka_unit_test(rmsprop_graves_takes_large_gradients_that_do_not_change),
         cmocka_unit_test(every_optimizer_stays_in_place_without_a_gradient),
         cmocka_unit_test(parameters_are_updated_the_same_way_for_any_count),
+        cmocka_unit_test(the_decay_of_each_part_is_its_own),
         cmocka_unit_test(a_nan_gradient_is_visible_in_the_parameter),
         cmocka_unit_test(decaying_moments_become_zero),
         cmocka_unit_test(a_stopped_optimizer_resumes_from_its_named_state),

@@ -130,6 +130,27 @@ TEST(a_number_of_steps_ends_a_job_before_its_epochs_but_not_after)
     assert_int_equal(settings_steps(&s), 30);
 }
 
+/* A checkpoint that was written before there were betas. */
+TEST(a_document_without_betas_has_those_of_its_optimizer)
+{
+    static const char text[] =
+        "{\"version\":1,\"name\":\"a\",\"seed\":1,\"node_count\":1,\"codec\":\"plain\","
+        "\"epochs\":1,\"batch_size\":1,\"dataset\":\"digits\",\"model\":\"softmax\","
+        "\"gradient_descent\":\"adam\"}";
+    struct settings now;
+    json_t *then;
+    struct err e;
+
+    assert_ok(json_parse(&then, text, strlen(text), "settings", &e));
+    assert_ok(settings_parse(&now, then, &e));
+    assert_true(now.beta1 == 0.9 && now.beta2 == 0.999 && now.epsilon == 1e-8);
+    assert_ok(settings_check_resume(&now, then, &e));
+    now.beta2 = 0.95;
+    assert_int_equal(settings_check_resume(&now, then, &e), ERR_CONFIG);
+    assert_error_has("beta2 was 0.999 in the earlier job, and is 0.95 now");
+    json_decref(then);
+}
+
 TEST(names_must_be_valid_file_names)
 {
     static const char *const bad[] = {"", "a/b", "a b", "a\nb", "\xc3\xa4"};
@@ -154,6 +175,7 @@ int main(void)
         cmocka_unit_test(settings_survive_serialization),
         cmocka_unit_test(errors_are_reported_with_their_path),
         cmocka_unit_test(a_number_of_steps_ends_a_job_before_its_epochs_but_not_after),
+        cmocka_unit_test(a_document_without_betas_has_those_of_its_optimizer),
         cmocka_unit_test(names_must_be_valid_file_names),
     };
 

@@ -112,18 +112,19 @@ TEST(every_optimizer_has_its_own_defaults)
 {
     static const struct {
         const char *kind;
-        double learn_rate, weight_decay, momentum;
+        double learn_rate, weight_decay, momentum, beta1, beta2, epsilon;
     } cases[] = {
-        {"sgd", 0.05, 0, 0},
-        {"momentum", 0.01, 0, 0.9},
-        {"nesterov", 0.01, 0, 0.9},
-        {"adam", 0.001, 0, 0},
-        {"adamw", 0.001, 0.01, 0},
-        {"adagrad", 0.01, 0, 0},
-        {"adadelta", 1, 0, 0},
-        {"rmsprop", 0.01, 0, 0},
-        {"rmsprop_graves", 1e-4, 0, 0.9},
-        {"gradient_decay", 0.03, 0, 0},
+        {"sgd", 0.05, 0, 0, 0, 0, 0},
+        {"momentum", 0.01, 0, 0.9, 0, 0, 0},
+        {"nesterov", 0.01, 0, 0.9, 0, 0, 0},
+        {"adam", 0.001, 0, 0, 0.9, 0.999, 1e-8},
+        {"adamw", 0.001, 0.01, 0, 0.9, 0.999, 1e-8},
+        {"adagrad", 0.01, 0, 0, 0, 0, 0},
+        {"adadelta", 1, 0, 0, 0, 0, 0},
+        {"rmsprop", 0.01, 0, 0, 0, 0, 0},
+        {"rmsprop_graves", 1e-4, 0, 0.9, 0, 0, 0},
+        {"gradient_decay", 0.03, 0, 0, 0, 0, 0},
+        {"lion", 1e-4, 0, 0, 0.9, 0.99, 0},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
@@ -131,6 +132,8 @@ TEST(every_optimizer_has_its_own_defaults)
         assert_true(o.settings.learn_rate == cases[i].learn_rate);
         assert_true(o.settings.weight_decay == cases[i].weight_decay);
         assert_true(o.settings.momentum == cases[i].momentum);
+        assert_true(o.settings.beta1 == cases[i].beta1 && o.settings.beta2 == cases[i].beta2);
+        assert_true(o.settings.epsilon == cases[i].epsilon);
         assert_ok(PARSE("--gradient-descent", cases[i].kind, "--learn_rate", "2", "--weight-decay", "0"));
         assert_true(o.settings.learn_rate == 2 && o.settings.weight_decay == 0);
         snprintf(o.settings.name, sizeof o.settings.name, "a");
@@ -138,15 +141,23 @@ TEST(every_optimizer_has_its_own_defaults)
     }
 }
 
-TEST(momentum_applies_only_to_optimizers_that_use_it)
+TEST(parameters_of_an_optimizer_apply_only_to_those_that_have_them)
 {
     assert_ok(PARSE("--gradient-descent", "nesterov", "--momentum", "0.5"));
     assert_true(o.settings.momentum == 0.5);
     assert_int_equal(PARSE("--gradient-descent", "adam", "--momentum", "0.5"), ERR_USAGE);
-    assert_error_has("--momentum: adam has no momentum");
+    assert_string_equal(e.text, "--momentum: adam has no momentum; use --gradient-descent momentum, nesterov "
+                                "or rmsprop_graves");
     assert_int_equal(PARSE("--momentum", "0.9"), ERR_USAGE);
     assert_ok(PARSE("--momentum", "0"));
     assert_int_equal(PARSE("--gradient-descent", "momentum", "--momentum", "1"), ERR_USAGE);
+    assert_ok(PARSE("--gradient-descent", "adamw", "--beta1", "0", "--beta2", "0.95", "--epsilon", "0"));
+    assert_true(o.settings.beta1 == 0 && o.settings.beta2 == 0.95 && o.settings.epsilon == 0);
+    assert_int_equal(PARSE("--gradient-descent", "lion", "--epsilon", "1e-8"), ERR_USAGE);
+    assert_string_equal(e.text, "--epsilon: lion has no epsilon; use --gradient-descent adam or adamw");
+    assert_int_equal(PARSE("--gradient-descent", "lion", "--beta2", "0"), ERR_USAGE);
+    assert_error_has("--beta2: lion needs a value above 0");
+    assert_int_equal(PARSE("--gradient-descent", "adam", "--beta1", "1"), ERR_USAGE);
 }
 
 TEST(the_minimum_number_of_nodes_needs_a_job_that_continues_after_losses)
@@ -520,7 +531,7 @@ int main(void)
         cmocka_unit_test(a_name_for_a_rule_with_options_may_be_given_for_the_servers_too),
         cmocka_unit_test(data_sets_have_the_names_of_parallel_sgd),
         cmocka_unit_test(every_optimizer_has_its_own_defaults),
-        cmocka_unit_test(momentum_applies_only_to_optimizers_that_use_it),
+        cmocka_unit_test(parameters_of_an_optimizer_apply_only_to_those_that_have_them),
         cmocka_unit_test(the_minimum_number_of_nodes_needs_a_job_that_continues_after_losses),
         cmocka_unit_test(a_schedule_is_validated_before_anything_is_sent),
         cmocka_unit_test(adam_has_its_own_default_learning_rate),

@@ -37,7 +37,8 @@ TEST(options_of_what_the_program_has_itself_are_refused)
         {"--warmup-steps", "5"},   {"--weight-decay", "1"},        {"--clip-norm", "1"},
         {"--redundancy", "2"},     {"--block_assignment", "dup"},  {"--block-ratio", "2,1"},
         {"--feed", "shared"},      {"--momentum", "0.9"},          {"--math", "openblas"},
-        {"--threads", "2"},        {"--placement", "round_robin"},
+        {"--threads", "2"},        {"--placement", "round_robin"}, {"--beta1", "0.8"},
+        {"--beta2", "0.8"},        {"--epsilon", "0.1"},           {"--decay-of", "matrices"},
     };
 
     for (size_t i = 0; i < N_OF(refused); i++) {
