@@ -1,13 +1,11 @@
-/* shard -- the data package: the shard of each node and the test set, as unlinked files, and the warning of
- * samples that are left out. A worker's shard is a part of the data set, an executor's a part of the bytes of
- * --data. The tensors of a shard:
+/* shard -- the data package: the shard of each worker and the test set, as unlinked files, and the warning of
+ * samples that are left out. The tensors of a shard, a part of the data set:
  *
- *   worker    "x" (n, values of a sample; U8, F32 or I32 tokens) and "y" (n; I32 labels) or (n, targets;
- *             F32): the samples of its columns of shared/job/partition.h, column after column; the
- *             metadata "columns" lists these: "0-63,128-191"
- *             "lengths" (columns; I32): the number of samples of each column
- *             "scale", "shift", "augment": transforms for the loader (runner/loader.h)
- *   executor  "input" (bytes + 1; U8): the bytes and a 0 */
+ *   "x" (n, values of a sample; U8, F32 or I32 tokens) and "y" (n; I32 labels) or (n, targets; F32): the
+ *       samples of its columns of shared/job/partition.h, column after column; the metadata "columns" lists
+ *       these: "0-63,128-191"
+ *   "lengths" (columns; I32): the number of samples of each column
+ *   "scale", "shift", "augment": transforms for the loader (runner/loader.h) */
 #ifndef PSGD_SUBMIT_SHARD_H
 #define PSGD_SUBMIT_SHARD_H
 
@@ -31,14 +29,5 @@ int shard_write_half(const char *path, const struct dataset *d, const struct pre
 /* "0-63,128-191" for ascending block numbers; adjacent blocks become one range. The caller frees it; NULL:
  * no memory. */
 char *shard_columns(const int *blocks, int n, int batch_size);
-
-/* Divides n bytes among n_nodes: starts (n_nodes + 1) are where the shards begin, which are consecutive and
- * as equal as possible. Text, which has no zero byte, is cut behind a line feed; other bytes at multiples of
- * 8. */
-void shard_cut_input(size_t *starts, int n_nodes, const char *bytes, size_t n);
-
-/* The shards of an executor: fills s->shards and facts "input". Without --data all shards are empty.
- * ERR_NOT_FOUND; ERR_CONFIG: a folder without files, neither a file nor a folder, more than 4 GiB. */
-int shard_make_input(struct submission *s, struct err *e);
 
 #endif

@@ -15,6 +15,7 @@
 #include "submit/data/transform.h"
 #include "submit/export/export.h"
 #include "submit/options/options_table.h"
+#include "submit/stages/input_shard.h"
 #include "submit/stages/shard.h"
 #include "submit/stages/stages.h"
 #include "submit/stages/start_from.h"
@@ -207,7 +208,7 @@ static int check_job_data(struct submission *s, struct err *e)
 int stage_check_packages(struct submission *s, struct err *e)
 {
     if (s->settings.executor)
-        return shard_make_input(s, e) < 0 ? e->code : check_settings(s, e);
+        return input_shard_make(s, e) < 0 ? e->code : check_settings(s, e);
     if (check_job_data(s, e) < 0 || limit_steps(s, e) < 0 || start_from_check_kept(s, e) < 0)
         return e->code;
     return check_settings(s, e);
