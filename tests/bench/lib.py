@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import pathlib
+import random
 import socket
 import statistics
 import subprocess
@@ -16,10 +17,24 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def free_ports(n):
-    held = [socket.socket() for _ in range(n)]
+    """Below those that the kernel gives to connections: one of these could have an agent's port before the agent binds it, or be
+    a connection to itself, of somebody who asks whether the agent answers yet."""
+    end = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    held = []
+    for port in random.sample(range(10000, end), end - 10000):
+        s = socket.socket()
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            s.close()
+            continue
+        held.append(s)
+        if len(held) == n:
+            break
+    ports = [s.getsockname()[1] for s in held]
     for s in held:
-        s.bind(("127.0.0.1", 0))
-    return [s.getsockname()[1] for s in held]
+        s.close()
+    return ports
 
 
 def await_agent(process, port):
