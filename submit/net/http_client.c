@@ -2,11 +2,13 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,15 +23,42 @@ enum {
     PROBLEM_MAX = 1 << 16,
     CONNECT_MS = 5000,
     LEAST_BYTES_PER_S = 1000,
-    SLOW_S = 60
+    SLOW_S = 60,
+    /* Connections that are opened at once. A TLS handshake takes milliseconds of processor time on both
+     * sides: of hundreds at once, on a busy machine, the last ones would not be done within CONNECT_MS. */
+    OPENING_MAX = 32,
+    EVENTS_MAX = 64 /* sockets that one call of http_poll handles */
 };
 
+/* http_waited counts as much time between two calls of http_poll: what arrives in a longer one was not
+ * read. */
+static const double AWAY_S = 0.25;
+
+/* libcurl gets each request by curl_multi_socket_action, and says which sockets and which time it waits for:
+ * curl_multi_perform would look at every request in each call. */
 struct http {
     CURLM *multi;
+    int epoll_fd;
+    int watch_errno;  /* of a socket that cannot be watched; 0: none */
+    double timer_at;  /* clock_now when libcurl wants to be called without an event; HUGE_VAL: not */
+    double polled_at; /* clock_now of the last call of http_poll */
+    double polled_s;  /* as http_waited counts time */
+    struct http_private *first, *last; /* all that are busy, in order of http_start */
+    size_t n_opening;
+};
+
+enum call_progress {
+    IN_LINE, /* libcurl does not have it yet: OPENING_MAX others open a connection */
+    OPENING, /* until its connection is open; at once if it uses one that is kept */
+    OPEN
 };
 
 struct http_private {
     struct http *http;
+    struct http_request *request;
+    struct http_private *prev, *next;
+    enum call_progress progress;
+    double begun_s; /* http->polled_s when libcurl got it */
     CURL *easy;
     struct curl_slist *headers;
     size_t header_bytes, sent, capacity;
@@ -38,6 +67,46 @@ struct http_private {
     size_t line_len;
     bool line_too_long;
 };
+
+/* For a socket that libcurl closes, it calls this before. */
+static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
+{
+    struct http *h = arg;
+    struct epoll_event ev = {.data.fd = fd};
+
+    (void)easy;
+    (void)unused;
+    if (what == CURL_POLL_REMOVE) {
+        epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+        return 0;
+    }
+    ev.events |= what & CURL_POLL_IN ? EPOLLIN : 0;
+    ev.events |= what & CURL_POLL_OUT ? EPOLLOUT : 0;
+    if (epoll_ctl(h->epoll_fd, EPOLL_CTL_MOD, fd, &ev) < 0 &&
+        (errno != ENOENT || epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0))
+        h->watch_errno = errno;
+    return 0; /* another value would end all requests without a reason */
+}
+
+static int set_timer(CURLM *multi, long timeout_ms, void *arg)
+{
+    struct http *h = arg;
+
+    (void)multi;
+    h->timer_at = timeout_ms < 0 ? HUGE_VAL : clock_now() + 1e-3 * (double)timeout_ms;
+    return 0;
+}
+
+/* So that a signal ends the wait. */
+static int watch_interrupt(const struct http *h, struct err *e)
+{
+    int fd = interrupt_fd();
+    struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
+
+    if (fd >= 0 && epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
+        return err_call(e, ERR_IO, CALL_EPOLL_CTL, "epoll_ctl");
+    return 0;
+}
 
 struct http *http_new(struct err *e)
 {
@@ -48,7 +117,19 @@ struct http *http_new(struct err *e)
         err_set(e, ERR_NOMEM, "no memory for the HTTP client");
         return NULL;
     }
-    return h;
+    h->timer_at = HUGE_VAL;
+    h->polled_at = clock_now();
+    curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+    curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
+    curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
+    h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (h->epoll_fd < 0)
+        err_errno(e, ERR_IO, "epoll_create1");
+    else if (watch_interrupt(h, e) == 0)
+        return h;
+    http_free(h);
+    return NULL;
 }
 
 void http_free(struct http *h)
@@ -57,7 +138,22 @@ void http_free(struct http *h)
         return;
     curl_multi_cleanup(h->multi);
     curl_global_cleanup();
+    if (h->epoll_fd >= 0)
+        close(h->epoll_fd);
     free(h);
+}
+
+static void list_add(struct http *h, struct http_private *p)
+{
+    p->prev = h->last;
+    *(h->last ? &h->last->next : &h->first) = p;
+    h->last = p;
+}
+
+static void list_remove(struct http *h, struct http_private *p)
+{
+    *(p->prev ? &p->prev->next : &h->first) = p->next;
+    *(p->next ? &p->next->prev : &h->last) = p->prev;
 }
 
 static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
@@ -322,7 +418,9 @@ int http_start(struct http *h, struct http_request *r, struct err *e)
     struct http_private *p = calloc(1, sizeof *p);
 
     r->private = p;
-    if (!p || !(p->easy = curl_easy_init()) || set_headers(r) < 0) {
+    if (p)
+        *p = (struct http_private){.http = h, .request = r, .easy = curl_easy_init()};
+    if (!p || !p->easy || set_headers(r) < 0) {
         http_clear(h, r);
         return err_set(e, ERR_NOMEM, "no memory for a request to %s", r->peer);
     }
@@ -331,7 +429,6 @@ int http_start(struct http *h, struct http_request *r, struct err *e)
         return err_set(e, ERR_INTERNAL, "this libcurl cannot check a server's key%s",
                        r->pin || r->n_pins > 0 || r->ca ? "" : ", or lacks HTTP");
     }
-    p->http = h;
     r->err = (struct err){0};
     r->is_refused = false;
     r->status = 0;
@@ -347,12 +444,15 @@ int http_start(struct http *h, struct http_request *r, struct err *e)
     curl_easy_setopt(p->easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(p->easy, CURLOPT_WRITEDATA, r);
     curl_easy_setopt(p->easy, CURLOPT_PRIVATE, r);
-    if (curl_multi_add_handle(h->multi, p->easy) != CURLM_OK) {
-        http_clear(h, r);
-        return err_set(e, ERR_INTERNAL, "libcurl refused a request to %s", r->peer);
-    }
+    list_add(h, p);
     r->busy = true;
     return 0;
+}
+
+static void set_progress(struct http_private *p, enum call_progress progress)
+{
+    p->http->n_opening += (size_t)(progress == OPENING) - (size_t)(p->progress == OPENING);
+    p->progress = progress;
 }
 
 /* Frees the curl handles; keeps the reply. */
@@ -360,14 +460,18 @@ static void drop(struct http *h, struct http_request *r)
 {
     struct http_private *p = r->private;
 
-    r->busy = false;
     r->private = NULL;
+    if (r->busy)
+        list_remove(h, p);
+    r->busy = false;
     if (!p)
         return;
     if (p->easy) {
-        curl_multi_remove_handle(h->multi, p->easy);
+        if (p->progress != IN_LINE)
+            curl_multi_remove_handle(h->multi, p->easy);
         curl_easy_cleanup(p->easy);
     }
+    set_progress(p, OPEN);
     for (struct curl_slist *s = p->headers; s; s = s->next)
         explicit_bzero(s->data, strlen(s->data)); /* the token is in one */
     curl_slist_free_all(p->headers);
@@ -446,10 +550,9 @@ static void explain(struct http_request *r, CURLcode rc)
     }
 }
 
-/* Finishes completed requests; returns true if there were any. */
-static bool finish_done(struct http *h)
+/* Ends completed requests. */
+static void finish_done(struct http *h)
 {
-    bool any = false;
     CURLMsg *m;
     int left;
 
@@ -461,21 +564,97 @@ static bool finish_done(struct http *h)
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&r);
         explain(r, m->data.result);
         drop(h, r);
-        any = true;
     }
-    return any;
+}
+
+/* libcurl reports when a connection is open in no other way. */
+static void find_opened(struct http *h)
+{
+    for (struct http_private *p = h->first; p && h->n_opening > 0; p = p->next) {
+        double open_s = 0;
+
+        if (p->progress == OPENING && curl_easy_getinfo(p->easy, CURLINFO_PRETRANSFER_TIME, &open_s) == 0 &&
+            open_s > 0)
+            set_progress(p, OPEN);
+    }
+}
+
+static void begin_next(struct http *h)
+{
+    for (struct http_private *p = h->first, *next; p && h->n_opening < OPENING_MAX; p = next) {
+        struct http_request *r = p->request;
+
+        next = p->next;
+        if (p->progress != IN_LINE)
+            continue;
+        p->begun_s = h->polled_s;
+        r->received_at = clock_now();
+        if (curl_multi_add_handle(h->multi, p->easy) == CURLM_OK) {
+            set_progress(p, OPENING);
+            continue;
+        }
+        err_set(&r->err, ERR_INTERNAL, "libcurl refused a request to %s", r->peer);
+        drop(h, r);
+    }
+}
+
+/* Without events of a socket its request would never end. */
+static void fail_unwatched(struct http *h)
+{
+    for (struct http_private *p = h->first, *next; p && h->watch_errno; p = next) {
+        struct http_request *r = p->request;
+
+        next = p->next;
+        errno = h->watch_errno;
+        err_call(&r->err, ERR_IO, CALL_EPOLL_CTL, "epoll_ctl");
+        drop(h, r);
+    }
+    h->watch_errno = 0;
+}
+
+static void count_time(struct http *h, double most_s)
+{
+    double now = clock_now();
+
+    h->polled_s += fmin(now - h->polled_at, most_s);
+    h->polled_at = now;
+}
+
+static void handle_events(struct http *h, double timeout_s)
+{
+    struct epoll_event events[EVENTS_MAX];
+    double wait_s = fmin(timeout_s, fmax(h->timer_at - clock_now(), 0));
+    int n = epoll_wait(h->epoll_fd, events, EVENTS_MAX, (int)ceil(1e3 * wait_s)), running;
+
+    for (int i = 0; i < n; i++) {
+        int what = 0;
+
+        if (events[i].data.fd == interrupt_fd())
+            continue;
+        what |= events[i].events & EPOLLIN ? CURL_CSELECT_IN : 0;
+        what |= events[i].events & EPOLLOUT ? CURL_CSELECT_OUT : 0;
+        what |= events[i].events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0;
+        curl_multi_socket_action(h->multi, events[i].data.fd, what, &running);
+    }
+    interrupt_drain();
+    if (clock_now() < h->timer_at)
+        return;
+    h->timer_at = HUGE_VAL; /* the call sets the next one */
+    curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 }
 
 void http_poll(struct http *h, double timeout_s)
 {
-    struct curl_waitfd wake = {.fd = interrupt_fd(), .events = CURL_WAIT_POLLIN};
-    int running;
-
-    curl_multi_perform(h->multi, &running);
-    if (finish_done(h))
-        return;
-    curl_multi_poll(h->multi, &wake, wake.fd >= 0, (int)(timeout_s * 1e3), NULL);
-    interrupt_drain();
-    curl_multi_perform(h->multi, &running);
+    count_time(h, AWAY_S);
+    begin_next(h);
+    handle_events(h, timeout_s);
+    fail_unwatched(h);
     finish_done(h);
+    find_opened(h);
+    count_time(h, timeout_s + AWAY_S);
+}
+
+double http_waited(const struct http *h, const struct http_request *r)
+{
+    return r->busy && r->private->progress != IN_LINE ? h->polled_s - r->private->begun_s : 0;
 }

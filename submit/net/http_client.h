@@ -77,9 +77,15 @@ struct http_request {
 struct http *http_new(struct err *e);
 void http_free(struct http *h);
 
+/* Few connections are opened at once: a request that needs one waits until it is its turn, and its time runs
+ * from then on. */
 int http_start(struct http *h, struct http_request *r, struct err *e);
 /* Advances all requests; returns after an event, a signal, or timeout_s. */
 void http_poll(struct http *h, double timeout_s);
+/* Seconds for which this process has waited in http_poll for the answer; 0: the request has ended, or waits
+ * for its turn. The time in which a busy process, or one that was stopped, did not poll hardly counts: an
+ * answer may have arrived that it has not read. */
+double http_waited(const struct http *h, const struct http_request *r);
 /* Ends a running request (its connection closes) and frees the answer; allowed on an empty request. */
 void http_clear(struct http *h, struct http_request *r);
 

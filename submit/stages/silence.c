@@ -115,7 +115,7 @@ static void probe_agent(struct submission *s, struct job_node *n)
     double now = clock_now();
     struct err e;
 
-    if (n->is_probed && n->call.busy && now - n->contact_at < probe_timeout_s)
+    if (n->is_probed && n->call.busy && http_waited(s->http, &n->call) < probe_timeout_s)
         return;
     if (n->is_probed) {
         n->is_probed = false;
@@ -123,7 +123,7 @@ static void probe_agent(struct submission *s, struct job_node *n)
         if (!n->call.busy && !e.code)
             take_probe_answer(s, n);
         if (n->call.busy)
-            err_set(&e, ERR_UNREACHABLE, "%s does not answer (for %.0f s)", n->label, now - n->contact_at);
+            err_set(&e, ERR_UNREACHABLE, "%s does not answer (for %.0f s)", n->label, probe_timeout_s);
         http_clear(s->http, &n->call);
         if (e.code)
             silence_begin(s, n, &e, true);

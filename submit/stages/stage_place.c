@@ -32,25 +32,33 @@ static void print_workers(const struct submission *s)
                      s->nodes[i].at.address);
 }
 
-/* Names a slow agent: a program that accepted the connection may not be an agent and may never answer. */
-static int receive_all(struct submission *s, struct err *e)
+/* A program that accepted the connection may not be an agent, and may never answer. */
+static void name_slow_agent(const struct submission *s)
 {
-    double report_at = clock_now() + SLOW_S;
+    const struct job_node *n = s->nodes;
     char until[TEXT_AMOUNT];
 
-    for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct job_node *n = &s->nodes[i];
+    while (!n->call.busy)
+        n++;
+    console_info("node(%d): %s has not answered yet; waiting until %s (Ctrl-C stops waiting).", n->at.node,
+                 n->label, text_hour(until, clock_wall() + CALL_S - SLOW_S));
+}
 
-        while (n->call.busy) {
-            if (clock_now() > report_at) {
-                console_info("node(%d): %s has not answered yet; waiting until %s (Ctrl-C stops waiting).",
-                             n->at.node, n->label, text_hour(until, clock_wall() + CALL_S - SLOW_S));
-                report_at = INFINITY;
-            }
-            http_poll(s->http, 0.5);
-            if (submission_check_time(s, e) < 0)
-                return e->code;
+/* Waits until all calls have ended. `take`, if there is one, is called meanwhile, to use the answers so
+ * far. */
+static int receive_all(struct submission *s, int (*take)(struct submission *s, char **bodies, struct err *e),
+                       char **bodies, struct err *e)
+{
+    double report_at = clock_now() + SLOW_S;
+
+    while (submission_is_calling(s)) {
+        if (clock_now() > report_at) {
+            name_slow_agent(s);
+            report_at = INFINITY;
         }
+        http_poll(s->http, 0.5);
+        if (submission_check_time(s, e) < 0 || (take && take(s, bodies, e) < 0))
+            return e->code;
     }
     return 0;
 }
@@ -68,7 +76,7 @@ static int ask_agents(struct submission *s, size_t *n_failed, struct err *e)
         if (!node_must_prove(&s->nodes[i]) &&
             node_ask(s->http, &s->nodes[i], "GET", NULL, 0, e, "/v1/agent") < 0)
             return e->code;
-    if (receive_all(s, e) < 0)
+    if (receive_all(s, NULL, NULL, e) < 0)
         return e->code;
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct job_node *n = &s->nodes[i];
@@ -328,6 +336,21 @@ static int await_slot(struct submission *s, struct job_node *n, struct err *e)
     }
 }
 
+/* Takes the slots of the nodes whose agents have answered: a node's lease is short until its stream is open,
+ * so it does not wait for the answers of other agents. */
+static int take_answered(struct submission *s, char **bodies, struct err *e)
+{
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        if (!bodies[i] || s->nodes[i].call.busy)
+            continue;
+        free(bodies[i]);
+        bodies[i] = NULL;
+        if (take_slot(s, &s->nodes[i], e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
 static int request_all(struct submission *s, struct err *e)
 {
     char **bodies = calloc(s->n_nodes, sizeof *bodies);
@@ -336,9 +359,7 @@ static int request_all(struct submission *s, struct err *e)
     for (size_t i = 0; rc == 0 && i < s->n_nodes; i++)
         rc = ask_slot(s, &s->nodes[i], &bodies[i], e);
     if (rc == 0)
-        rc = receive_all(s, e);
-    for (size_t i = 0; rc == 0 && i < s->n_nodes; i++)
-        rc = take_slot(s, &s->nodes[i], e);
+        rc = receive_all(s, take_answered, bodies, e);
     for (size_t i = 0; bodies && i < s->n_nodes; i++) {
         if (s->nodes[i].call.busy) /* after a failure */
             http_clear(s->http, &s->nodes[i].call);
@@ -356,7 +377,7 @@ static int ask_each(struct submission *s, struct job_node *const *nodes, size_t 
     for (size_t i = 0; i < n; i++)
         if (node_ask(s->http, nodes[i], method, NULL, 0, e, "/v1/jobs/%s%s", s->id, what) < 0)
             return e->code;
-    return receive_all(s, e);
+    return receive_all(s, NULL, NULL, e);
 }
 
 /* Gives up n reservations, so that they can be made again. */

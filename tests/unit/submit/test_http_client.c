@@ -35,17 +35,24 @@ static void read_request(int fd)
     }
 }
 
-static struct server serve(void (*answer)(int fd))
+static int listen_here(int *port, int type, int backlog)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof a;
-    int s = socket(AF_INET, SOCK_STREAM, 0);
-    struct server server;
+    int s = socket(AF_INET, type, 0);
 
     assert_int_equal(bind(s, (struct sockaddr *)&a, sizeof a), 0);
-    assert_int_equal(listen(s, 4), 0);
+    assert_int_equal(listen(s, backlog), 0);
     assert_int_equal(getsockname(s, (struct sockaddr *)&a, &len), 0);
-    server.port = ntohs(a.sin_port);
+    *port = ntohs(a.sin_port);
+    return s;
+}
+
+static struct server serve(void (*answer)(int fd))
+{
+    struct server server;
+    int s = listen_here(&server.port, SOCK_STREAM, 4);
+
     server.pid = fork();
     if (server.pid == 0) {
         int fd = accept(s, NULL, NULL);
@@ -287,6 +294,84 @@ TEST(lines_arrive_whole_and_overlong_ones_not_at_all)
     end(h, &r);
 }
 
+enum { MANY = 40, OPENED_AT_ONCE = 32 };
+
+/* A server that accepts connections, and never answers their TLS handshakes. */
+struct silent_server {
+    int fd, port, taken[MANY], n_taken;
+};
+
+static void accept_all(struct silent_server *s)
+{
+    while (s->n_taken < MANY && (s->taken[s->n_taken] = accept(s->fd, NULL, NULL)) >= 0)
+        s->n_taken++;
+}
+
+static int count_busy(const struct http_request r[MANY])
+{
+    int n = 0;
+
+    for (int i = 0; i < MANY; i++)
+        n += r[i].busy;
+    return n;
+}
+
+/* Polls until so many connections have arrived; never more than may be opened at once, with the ended
+ * ones. */
+static void await_connections(struct http *h, const struct http_request r[MANY], struct silent_server *s,
+                              int n)
+{
+    while (s->n_taken < n) {
+        http_poll(h, 0.01);
+        accept_all(s);
+        assert_true(s->n_taken <= OPENED_AT_ONCE + MANY - count_busy(r));
+    }
+}
+
+TEST(few_connections_are_opened_at_once_and_others_follow_as_these_end)
+{
+    struct silent_server s = {0};
+    struct http_request r[MANY];
+    struct http *h = http_new(&e);
+
+    s.fd = listen_here(&s.port, SOCK_STREAM | SOCK_NONBLOCK, MANY);
+    for (int i = 0; i < MANY; i++) {
+        r[i] = ask(s.port, 60);
+        r[i].is_unproven = true;
+        snprintf(r[i].url, sizeof r[i].url, "https://127.0.0.1:%d/v1/agent", s.port);
+        assert_ok(http_start(h, &r[i], &e));
+    }
+    await_connections(h, r, &s, OPENED_AT_ONCE);
+    for (int i = 0; i < OPENED_AT_ONCE; i++)
+        close(s.taken[i]);
+    await_connections(h, r, &s, MANY);
+    for (int i = OPENED_AT_ONCE; i < MANY; i++)
+        close(s.taken[i]);
+    close(s.fd);
+    for (int i = 0; i < MANY; i++)
+        http_clear(h, &r[i]);
+    http_free(h);
+}
+
+TEST(the_time_in_which_nothing_was_polled_hardly_counts_as_waiting)
+{
+    struct server s = serve(encode_nothing);
+    struct http_request r = ask(s.port, 60);
+    struct http *h = http_new(&e);
+    double before;
+
+    assert_ok(http_start(h, &r, &e));
+    assert_true(http_waited(h, &r) <= 0);
+    while (http_waited(h, &r) < 0.1)
+        http_poll(h, 0.1);
+    before = http_waited(h, &r);
+    usleep(900000);
+    http_poll(h, 0);
+    assert_true(http_waited(h, &r) - before < 0.6);
+    stop(&s);
+    end(h, &r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +384,8 @@ int main(void)
         cmocka_unit_test(responses_are_not_decompressed),
         cmocka_unit_test(an_unreachable_agent_is_reported_with_the_system_error),
         cmocka_unit_test(lines_arrive_whole_and_overlong_ones_not_at_all),
+        cmocka_unit_test(few_connections_are_opened_at_once_and_others_follow_as_these_end),
+        cmocka_unit_test(the_time_in_which_nothing_was_polled_hardly_counts_as_waiting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -307,6 +307,87 @@ TEST(a_package_is_reported_also_if_the_event_that_its_node_is_ready_comes_before
     unit_remove(folder);
 }
 
+enum { PLACED = 2 };
+
+static const char placed[] = "HTTP/1.1 201 Created\r\nConnection: close\r\n\r\n"
+                             "{\"state\":\"preparing\",\"requirements\":[],\"data_port\":1}";
+
+/* Answers a request to agent i. The second one's answer to its reservation waits in *late until the first
+ * one's stream of events is open. */
+static bool answer_placing(int i, int fd, int *late)
+{
+    char text[4096], agent[128];
+    ssize_t n = read(fd, text, sizeof text - 1);
+
+    text[n > 0 ? n : 0] = '\0';
+    if (strstr(text, "/events")) {
+        if (i == 0 && (!write_text(*late, placed) || close(*late) < 0))
+            return false;
+        return write_text(fd, "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n");
+    }
+    if (strncmp(text, "POST", 4) == 0 && i == 1) {
+        *late = fd;
+        return true;
+    }
+    snprintf(agent, sizeof agent,
+             "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"id\":\"%d\",\"api\":1,\"slots_free\":1}", i);
+    return write_text(fd, strncmp(text, "POST", 4) == 0 ? placed : agent) && close(fd) == 0;
+}
+
+/* A child that acts as both agents. It serves the first one's stream only once the second one's reservation
+ * has come, so that *late is there. */
+static pid_t agents_of_which_one_is_late(struct job_node nodes[PLACED])
+{
+    int s[PLACED], late = -1;
+    pid_t pid;
+
+    for (int i = 0; i < PLACED; i++)
+        s[i] = listen_here(nodes[i].at.address, sizeof nodes[i].at.address);
+    pid = fork();
+    if (pid == 0) {
+        alarm(300);
+        for (int i = 0; i < PLACED; i++) /* each is asked about itself */
+            if (!answer_placing(i, accept(s[i], NULL, NULL), &late))
+                _exit(1);
+        for (int i = PLACED - 1; i >= 0; i--) /* the reservations */
+            if (!answer_placing(i, accept(s[i], NULL, NULL), &late))
+                _exit(1);
+        for (int i = 0; i < PLACED; i++) /* the streams */
+            if (!answer_placing(i, accept(s[i], NULL, NULL), &late))
+                _exit(1);
+        pause();
+    }
+    for (int i = 0; i < PLACED; i++)
+        close(s[i]);
+    return pid;
+}
+
+TEST(the_stream_of_a_node_is_opened_while_the_agents_of_others_have_not_answered)
+{
+    struct options opt = {.agent_timeout_s = 60};
+    struct job_node nodes[PLACED] = {0};
+    struct submission s = {
+        .id = "j-abcdefgh", .opt = &opt, .attempt = 1, .nodes = nodes, .n_nodes = PLACED, .cause = -1};
+    struct err e = {0};
+    pid_t agents;
+
+    for (int i = 0; i < PLACED; i++)
+        nodes[i] = (struct job_node){
+            .at = {.node = i, .host = "127.0.0.1"}, .job = s.id, .label = "agent x", .attempt = 1};
+    agents = agents_of_which_one_is_late(nodes);
+    s.http = http_new(&e);
+    assert_non_null(s.http);
+    assert_ok(stage_place(&s, &e));
+    for (int i = 0; i < PLACED; i++) {
+        assert_int_equal(nodes[i].view.state, JOB_PREPARING);
+        assert_true(nodes[i].stream.busy);
+        node_forget(s.http, &nodes[i]);
+    }
+    kill(agents, SIGKILL);
+    waitpid(agents, NULL, 0);
+    http_free(s.http);
+}
+
 /* A child that answers the stream of events with `n` lines of a log, of 900 bytes each, and closes it. */
 static pid_t agent_that_floods(int n, char *address, size_t size)
 {
@@ -379,6 +460,7 @@ int main(void)
         cmocka_unit_test(
             a_package_is_reported_also_if_the_event_that_its_node_is_ready_comes_before_the_answer),
         cmocka_unit_test(a_cancellation_is_sent_whatever_its_reason_quotes),
+        cmocka_unit_test(the_stream_of_a_node_is_opened_while_the_agents_of_others_have_not_answered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
