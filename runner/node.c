@@ -377,11 +377,11 @@ static int finish_models(struct node *n, struct err *e)
         return e->code;
     /* The file has no loss, so that nodes with the same weights write the same bytes, whichever compute
      * engine each has used. */
-    if (node_write_model(n, final, NAN, e) < 0 || file_sync(final, e) < 0)
+    if (node_write_model(n, final, NAN, e) < 0 || file_sync_bytes(final, e) < 0)
         return e->code;
-    rc = file_sync(artifact_name(ARTIFACT_BEST_MODEL), &why);
-    if (rc == 0 || rc == ERR_NOT_FOUND) /* a resumed job may have found no better model */
-        return 0;
+    rc = file_sync_bytes(artifact_name(ARTIFACT_BEST_MODEL), &why);
+    if (rc == 0 || rc == ERR_NOT_FOUND)  /* a resumed job may have found no better model */
+        return file_sync_name(final, e); /* both names */
     *e = why;
     return rc;
 }

@@ -160,6 +160,8 @@ enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
           "a job", NULL, "200 Job, 304", NULL) \
     ROUTE(DELETE, "/v1/jobs/{id}", api_forget, SUBMIT, 0, ROUTE_JOB, \
           "remove a job that has ended, with its files", NULL, "204, 409", NULL) \
+    ROUTE(PUT, "/v1/jobs/{id}/packages", api_packages, SUBMIT, JSON_BODY, ROUTE_JOB, \
+          "name the blobs of all of the job's packages", "Packages", "200 Lacks, 409, 422, 507", NULL) \
     ROUTE(PUT, "/v1/jobs/{id}/packages/{name}", api_package, SUBMIT, JSON_BODY, ROUTE_JOB, \
           "name the blobs of one of the job's packages", "PackageFiles", "204, 409, 422, 507", NULL) \
     ROUTE(POST, "/v1/jobs/{id}/start", api_start, SUBMIT, PEERS_BODY, ROUTE_JOB, \

@@ -265,11 +265,58 @@ void api_forget(struct agent *a, const struct request *rq, struct api_response *
     rs->status = 204;
 }
 
+/* Packages that one request names: a note for each, and which of them the job does not have yet. */
+struct named_packages {
+    struct event notes[N_PACKAGES];
+    bool is_new[N_PACKAGES];
+    bool has_new;
+};
+
+static int name_package(struct named_packages *n, const struct task *t, enum package p, const json_t *doc,
+                        struct err *e)
+{
+    struct event *note = &n->notes[p];
+
+    event_init(note, NOTE_PACKAGE);
+    snprintf(note->package, sizeof note->package, "%s", package_names[p]);
+    if (packages_parse(note, doc, p, e) < 0)
+        return e->code;
+    n->is_new[p] = !t->job.packages[p].here ||
+                   memcmp(t->job.packages[p].hex, note->hex, sizeof note->hex) != 0;
+    n->has_new |= n->is_new[p];
+    return 0;
+}
+
+/* Links the new packages and records them, with few syncs for all; starts the runner if none is missing. */
+static int take_packages(struct task *t, struct named_packages *n, struct err *e)
+{
+    for (int p = 0; p < N_PACKAGES; p++)
+        if (n->is_new[p] && packages_link(t->jobs, t, &n->notes[p], (enum package)p, e) < 0)
+            return e->code;
+    if (packages_sync(t, e) < 0)
+        return e->code;
+    for (int p = 0; p < N_PACKAGES; p++)
+        if (n->is_new[p] && task_record(t, &n->notes[p], e) < 0)
+            return e->code;
+    job_advance(t);
+    return task_sync(t, e);
+}
+
+/* Returns false if it has answered with a problem. */
+static bool may_take_packages(const struct task *t, struct api_response *rs)
+{
+    if (!t->job.pid && (t->job.state == JOB_PENDING || t->job.state == JOB_PREPARING))
+        return true;
+    respond_problem(rs, WRONG_STATE, NULL, "%s is %s and accepts no more packages", t->job.spec.id,
+                    job_state_name(t->job.state));
+    return false;
+}
+
 void api_package(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     struct task *t = api_task(a, rq, rs);
+    struct named_packages n = {0};
     enum package p;
-    struct event note;
     struct err e;
     json_t *doc;
     int rc;
@@ -284,24 +331,80 @@ void api_package(struct agent *a, const struct request *rq, struct api_response 
     doc = api_body(rq, rs);
     if (!doc)
         return;
-    event_init(&note, NOTE_PACKAGE);
-    snprintf(note.package, sizeof note.package, "%s", package_names[p]);
-    rc = packages_parse(&note, doc, p, &e);
+    rc = name_package(&n, t, p, doc, &e);
     json_decref(doc);
     if (rc < 0) {
         respond_error(rs, &e);
         return;
     }
     rs->status = 204;
-    if (t->job.packages[p].here && memcmp(t->job.packages[p].hex, note.hex, sizeof note.hex) == 0)
-        return;
-    if (t->job.pid || (t->job.state != JOB_PENDING && t->job.state != JOB_PREPARING))
-        respond_problem(rs, WRONG_STATE, NULL, "%s is %s and accepts no more packages", t->job.spec.id,
-                        job_state_name(t->job.state));
-    else if (packages_link(&a->jobs, t, &note, p, &e) < 0 || task_record(t, &note, &e) < 0)
+    if (n.has_new && may_take_packages(t, rs) && take_packages(t, &n, &e) < 0)
         respond_error(rs, &e);
-    else
-        job_advance(t);
+}
+
+static int name_packages(struct named_packages *n, const struct task *t, const json_t *doc, struct err *e)
+{
+    static const char *const keys[] = {"packages", NULL};
+    const json_t *packages = json_object_get(doc, "packages");
+    const char *names[N_PACKAGES + 1] = {NULL};
+
+    for (int p = 0; p < N_PACKAGES; p++)
+        names[p] = package_names[p];
+    if (json_only_keys(doc, keys, "", e) < 0)
+        return e->code;
+    if (!packages)
+        return err_set(e, ERR_CONFIG, "/packages: missing");
+    if (json_only_keys(packages, names, "/packages", e) < 0)
+        return e->code;
+    for (int p = 0; p < N_PACKAGES; p++) {
+        const json_t *one = json_object_get(packages, names[p]);
+
+        if (one && name_package(n, t, (enum package)p, one, e) < 0)
+            return err_at(e, "/packages/%s", names[p]);
+    }
+    return 0;
+}
+
+/* The digests of the blobs that this agent does not have. */
+static json_t *lacking(struct agent *a, const struct named_packages *n)
+{
+    json_t *list = json_array();
+
+    for (int p = 0; p < N_PACKAGES; p++)
+        for (int i = 0; n->is_new[p] && i < PACKAGE_FILES_MAX; i++) {
+            const char *hex = n->notes[p].hex[i];
+
+            if (hex[0] && blob_size(&a->jobs.blobs, hex) < 0)
+                json_array_append_new(list, json_string(hex));
+        }
+    return list;
+}
+
+void api_packages(struct agent *a, const struct request *rq, struct api_response *rs)
+{
+    struct task *t = api_task(a, rq, rs);
+    json_t *doc = t ? api_body(rq, rs) : NULL, *list;
+    struct named_packages n = {0};
+    struct err e;
+    int rc;
+
+    if (!doc)
+        return;
+    rc = name_packages(&n, t, doc, &e);
+    json_decref(doc);
+    if (rc < 0) {
+        respond_error(rs, &e);
+        return;
+    }
+    if (n.has_new && !may_take_packages(t, rs))
+        return;
+    list = lacking(a, &n);
+    if (n.has_new && json_array_size(list) == 0 && take_packages(t, &n, &e) < 0) {
+        json_decref(list);
+        respond_error(rs, &e);
+        return;
+    }
+    respond_json(rs, 200, json_pack("{s:o}", "lacks", list));
 }
 
 static void start_job(struct task *t, const struct start_document *d, struct api_response *rs)

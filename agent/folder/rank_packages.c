@@ -207,7 +207,9 @@ static int take_package(struct task *t, const char *job_folder, enum package p, 
     for (int i = 0; i < PACKAGE_FILES_MAX && !is_own; i++)
         if (note.hex[i][0] && import_file(t, job_folder, note.hex[i], e) < 0)
             return e->code;
-    return packages_link(t->jobs, t, &note, p, e) < 0 ? e->code : task_record(t, &note, e);
+    if (packages_link(t->jobs, t, &note, p, e) < 0 || packages_sync(t, e) < 0)
+        return e->code;
+    return task_record(t, &note, e);
 }
 
 int rank_packages_take(struct task *t, const char *job_folder, const json_t *packages,

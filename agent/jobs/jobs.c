@@ -349,10 +349,21 @@ json_t *task_json(const struct task *t)
     return v;
 }
 
+/* Each sync takes milliseconds, and hundreds of agents may share a disk. So a note is not synced by itself:
+ * no client sees it, a state follows it in the same file, or task_sync, before a client has an answer, and
+ * after a power failure no runner is left that is only known from one. */
+static bool is_synced(const struct event *ev)
+{
+    return ev->kind == EVENT_STATE || ev->kind == EVENT_END;
+}
+
+int task_sync(struct task *t, struct err *e)
+{
+    return journal_sync(&t->journal, e);
+}
+
 int task_record(struct task *t, struct event *ev, struct err *e)
 {
-    bool is_mass = ev->kind == EVENT_PROGRESS || ev->kind == EVENT_EVAL || ev->kind == EVENT_LOG ||
-                   ev->kind == NOTE_SKIPPED;
     struct job before = t->job;
 
     ev->seq = event_is_note(ev) ? 0 : t->job.last_seq + 1;
@@ -363,7 +374,7 @@ int task_record(struct task *t, struct event *ev, struct err *e)
         json_decref(before.nodes);
         return e->code;
     }
-    if (journal_append(&t->journal, ev, !is_mass, e) < 0) {
+    if (journal_append(&t->journal, ev, is_synced(ev), e) < 0) {
         json_decref(t->job.nodes);
         t->job = before;
         return e->code;

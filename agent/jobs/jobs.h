@@ -176,8 +176,11 @@ size_t task_count_unwritten(const struct jobs *jobs);
 /* The resource of docs/protocol.md 1.4. */
 json_t *task_json(const struct task *t);
 
-/* Numbers the event, applies it and writes it to the journal. All events but progress, eval and log are
- * durable when this returns. On failure nothing has changed. */
+/* Numbers the event, applies it and writes it to the journal. A state or an end, and all that was recorded
+ * before it, is durable when this returns; a note, progress, eval or log is with the next of these. On
+ * failure nothing has changed. */
 int task_record(struct task *t, struct event *ev, struct err *e);
+/* Makes all that was recorded durable: before the answer to a request whose last record may be a note. */
+int task_sync(struct task *t, struct err *e);
 
 #endif

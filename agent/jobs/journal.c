@@ -110,6 +110,7 @@ static int write_anew(struct journal *j, const char *text, size_t len, struct er
     }
     close(j->fd);
     j->fd = fd;
+    j->is_unsynced = false;
     j->is_doubtful = file_sync_name(j->path, e) < 0;
     return j->is_doubtful ? e->code : 0;
 fail:
@@ -203,6 +204,18 @@ static int recover(struct journal *j, struct err *e)
     return rc;
 }
 
+int journal_sync(struct journal *j, struct err *e)
+{
+    if (j->is_doubtful)
+        return recover(j, e);
+    if (j->is_unsynced && fdatasync(j->fd) < 0) {
+        j->is_doubtful = true;
+        return err_errno(e, ERR_IO, "journal");
+    }
+    j->is_unsynced = false;
+    return 0;
+}
+
 int journal_append(struct journal *j, const struct event *ev, bool sync, struct err *e)
 {
     char *line;
@@ -226,6 +239,7 @@ int journal_append(struct journal *j, const struct event *ev, bool sync, struct 
         j->is_doubtful = true;
         goto fail;
     }
+    j->is_unsynced = !sync;
     if (!event_is_note(ev))
         count_event(j, ev->seq, j->end);
     j->end += (off_t)len;

@@ -30,6 +30,7 @@ struct journal {
      * sync succeeds although they may never reach the disk (Rebello et al. 2020, "Can Applications Recover
      * from fsync Failures?"): nothing of the file can be relied on until it is written anew. */
     bool is_doubtful;
+    bool is_unsynced; /* a line was appended without a sync */
     off_t end;
     uint32_t crc; /* CRC32C of the bytes before `end`: whether a doubtful file still reads as written */
     uint64_t n_events;
@@ -59,6 +60,10 @@ void journal_rest(struct journal *j);
  * in doubt is first written anew. On a full disk an END event still has room, if the file system can reserve
  * some. On failure a crash may still find the line in the file, unless another append succeeded meanwhile. */
 int journal_append(struct journal *j, const struct event *ev, bool sync, struct err *e);
+
+/* Syncs the lines that were appended without; does nothing if there are none. A journal in doubt is written
+ * anew. */
+int journal_sync(struct journal *j, struct err *e);
 
 /* Returns the offset of the first event with a seq above `after`, which need not be after + 1. */
 off_t journal_seek(const struct journal *j, uint64_t after);

@@ -151,5 +151,13 @@ int packages_link(struct jobs *jobs, const struct task *t, const struct event *n
         if (is_left_out && unlink(path) < 0 && errno != ENOENT)
             return err_errno(e, ERR_IO, "%s", path);
     }
-    return file_sync_name(path, e);
+    return 0;
+}
+
+int packages_sync(const struct task *t, struct err *e)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/packages", t->dir);
+    return file_sync_folder(path, e);
 }

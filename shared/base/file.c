@@ -145,7 +145,7 @@ int file_check_replaceable(const char *path, struct err *e)
     return 0;
 }
 
-int file_sync(const char *path, struct err *e)
+int file_sync_bytes(const char *path, struct err *e)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
@@ -157,7 +157,7 @@ int file_sync(const char *path, struct err *e)
         return e->code;
     }
     close(fd);
-    return file_sync_name(path, e);
+    return 0;
 }
 
 int file_temporary(char *out, size_t size, const char *path, struct err *e)

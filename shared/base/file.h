@@ -25,10 +25,10 @@ int file_temporary(char *out, size_t size, const char *path, struct err *e);
 void file_remove_temporary(const char *dir);
 /* As file_write, of n parts one after the other. Unless `is_synced`, the file is not synced to the disk,
  * which takes some 10 ms: the replacement is then atomic if this process ends, not if the machine crashes.
- * file_sync() syncs it later. */
+ * file_sync_bytes() and file_sync_name() sync it later. */
 int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode_t mode, bool is_synced,
                      struct err *e);
-int file_sync(const char *path, struct err *e); /* ERR_NOT_FOUND, ERR_IO */
+int file_sync_bytes(const char *path, struct err *e); /* without its name. ERR_NOT_FOUND, ERR_IO */
 /* Syncs a folder, after which all that was created, renamed or removed in it is on the disk. */
 int file_sync_folder(const char *path, struct err *e);
 int file_sync_name(const char *path, struct err *e); /* the folder of this path */

@@ -43,7 +43,8 @@ struct tensor_meta {
 int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, const struct tensor_meta *meta,
                       struct err *e);
 int tensor_file_write_unsynced(const char *path, const struct tensor_view *t, size_t n,
-                               const struct tensor_meta *meta, struct err *e); /* file_sync() syncs it */
+                               const struct tensor_meta *meta,
+                               struct err *e); /* file_sync_bytes() syncs it */
 
 /* Checks that this process may write a file with this much data, and a header of at most 2 MiB and the two
  * texts of its metadata that may be longer: a model's document, and a preprocessing record or NULL. Call it

@@ -70,6 +70,7 @@ struct job_node {
     double longest_gap;    /* longest time between two events, seconds */
     double silent_since;   /* clock_now when its agent stopped answering; 0: it answers */
     bool is_silence_reported;
+    bool may_have_restarted; /* it was silent since its view was requested */
     double cut_at; /* clock_now when its stream ended without the job's end, and no event came since; 0 */
     bool is_asked; /* the running call asks for the job's state for that reason */
     double unwritten_at;  /* clock_now when its agent first reported that it cannot write the job's end; 0 */
@@ -124,7 +125,7 @@ int node_ask(struct http *h, struct job_node *n, const char *method, const void 
 /* The same for a blob, from memory or (fd > 0) from a file. */
 int node_put_blob(struct http *h, struct job_node *n, const char *hex, const void *bytes, int fd, size_t len,
                   double timeout_s, struct err *e);
-/* GET into the caller's file, at most `max` bytes. */
+/* GET into the caller's file, or with fd 0 into n->call.reply, at most `max` bytes. */
 int node_download(struct http *h, struct job_node *n, int fd, uint64_t max, const char *path, struct err *e);
 /* 0 if n->call was answered with 2xx; otherwise an error that names the node. */
 int node_answer(const struct job_node *n, struct err *e);

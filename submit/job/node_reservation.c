@@ -79,8 +79,10 @@ int node_package_files(struct package_file out[PACKAGE_FILES_MAX], const struct 
     return 2;
 }
 
-json_t *node_package_json(const struct package_file *files, int n_files)
+json_t *node_package_json(const struct submission *s, const struct job_node *n, enum package p)
 {
+    struct package_file files[PACKAGE_FILES_MAX];
+    int n_files = node_package_files(files, s, n, p);
     json_t *names = json_object();
     json_t *o = json_pack("{s:o}", "files", names);
 

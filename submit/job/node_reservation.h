@@ -20,6 +20,6 @@ int node_package_files(struct package_file out[PACKAGE_FILES_MAX], const struct 
                        const struct job_node *n, enum package p);
 
 /* {"files":{"NAME":"SHA256HEX",...}}. NULL: no memory. */
-json_t *node_package_json(const struct package_file *files, int n_files);
+json_t *node_package_json(const struct submission *s, const struct job_node *n, enum package p);
 
 #endif

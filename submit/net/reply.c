@@ -299,6 +299,36 @@ int reply_event(struct job_event *out, struct progress_view *progress, const cha
     return 0;
 }
 
+int reply_lacks(bool *is_listed, const char *const *hex, size_t n, const char *text, size_t len,
+                struct err *e)
+{
+    const json_t *list, *one;
+    size_t at, i;
+    json_t *o;
+    int rc = 0;
+
+    memset(is_listed, 0, n * sizeof *is_listed);
+    if (parse_object(&o, text, len, e) < 0)
+        return e->code;
+    list = json_object_get(o, "lacks");
+    if (!json_is_array(list))
+        rc = err_set(e, ERR_PROTOCOL, "answer: /lacks: missing or not an array");
+    json_array_foreach(list, at, one)
+    {
+        const char *text_of_one = json_string_value(one);
+
+        for (i = 0; text_of_one && i < n && strcmp(hex[i], text_of_one) != 0;)
+            i++;
+        if (!text_of_one || i == n) {
+            rc = err_set(e, ERR_PROTOCOL, "answer: /lacks/%zu: not the SHA-256 of a file that was named", at);
+            break;
+        }
+        is_listed[i] = true;
+    }
+    json_decref(o);
+    return rc;
+}
+
 static int code_of_status(int status)
 {
     static const struct {

@@ -92,6 +92,9 @@ int reply_agent(struct agent_view *out, const char *text, size_t len, struct err
 int reply_job(struct job_view *out, const char *text, size_t len, struct err *e);
 /* From GET /v1/jobs: the newest job and its id; "": there is none, and *out is not set. */
 int reply_newest_job(char id[REPLY_ID], struct job_view *out, const char *text, size_t len, struct err *e);
+/* From PUT /v1/jobs/{id}/packages: which of these n digests are on its list of blobs that the agent lacks. */
+int reply_lacks(bool *is_listed, const char *const *hex, size_t n, const char *text, size_t len,
+                struct err *e);
 int reply_artifacts(struct artifact_list *out, const char *text, size_t len, struct err *e);
 
 int reply_drain(struct drain_view *out, const char *text, size_t len, struct err *e);

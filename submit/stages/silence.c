@@ -15,6 +15,7 @@ void silence_begin(struct submission *s, struct job_node *n, const struct err *w
 
     http_clear(s->http, &n->stream);
     n->is_streaming = false;
+    n->may_have_restarted = true;
     n->retry_at = clock_now() + (is_reported ? retry_s : 0);
     if (n->silent_since == 0)
         n->silent_since = clock_now();

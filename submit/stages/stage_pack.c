@@ -83,7 +83,7 @@ static json_t *put_node(const struct submission *s, const struct job_node *n, st
                 return NULL;
             }
         if (n_files > 0)
-            json_object_set_new(packages, package_names[p], node_package_json(files, n_files));
+            json_object_set_new(packages, package_names[p], node_package_json(s, n, (enum package)p));
     }
     return o;
 }

@@ -1,6 +1,6 @@
-/* ship: preCommit, sends each node the packages it lacks, in the order it lists them; a blob that the agent
- * already has is not sent again. Ends when every node is ready, or when one has ended. All nodes are served
- * concurrently, at most SENDING_MAX of them sending. */
+/* ship: preCommit, names to each node the blobs of all packages that it lacks, sends those that its agent
+ * does not have yet, and names them again. Ends when every node is ready, or when one has ended. All nodes
+ * are served concurrently, at most SENDING_MAX of them sending. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,22 +22,66 @@ static const double WAIT_REPORT_S = 10, READY_S = 120;
 /* A slower transfer of a blob counts as stuck. */
 static const double least_bytes_per_s = 50e3;
 
-enum ship_state { SHIP_NEXT, SHIP_HEAD, SHIP_PUT, SHIP_BIND, SHIP_DONE };
+enum ship_state { SHIP_NEXT, SHIP_NAME, SHIP_PUT, SHIP_DONE };
+
+enum { FILES_MAX = N_PACKAGES * PACKAGE_FILES_MAX };
 
 /* Progress of one node through its packages. */
 struct shipment {
     struct job_node *node;
     enum ship_state state;
-    int package, file, n_files;
-    struct package_file files[PACKAGE_FILES_MAX];
-    char *body;       /* of the package being bound */
+    char *body; /* that names the packages */
+    /* Files that its agent did not have when they were named, and the one that is sent. */
+    struct package_file files[FILES_MAX];
+    int n_files, file;
+    bool has_sent;    /* the agent has got all that it had not */
     bool is_reported; /* the node was reported as ready */
 };
 
-static int ask_head(struct submission *s, struct shipment *x, struct err *e)
+/* The files of the packages that the node lacks. */
+static int lacking_files(struct package_file files[FILES_MAX], const struct submission *s,
+                         const struct job_node *n)
 {
-    x->state = SHIP_HEAD;
-    return node_ask(s->http, x->node, "HEAD", NULL, 0, e, "/v1/blobs/sha256/%s", x->files[x->file].blob->hex);
+    int n_files = 0;
+
+    for (int p = 0; p < N_PACKAGES; p++)
+        n_files += n->view.lacks[p] ? node_package_files(files + n_files, s, n, (enum package)p) : 0;
+    return n_files;
+}
+
+static char *packages_line(const struct submission *s, const struct job_node *n)
+{
+    json_t *packages = json_object(), *o = json_pack("{s:o}", "packages", packages);
+    char *line;
+
+    for (int p = 0; o && p < N_PACKAGES; p++)
+        if (n->view.lacks[p])
+            json_object_set_new(packages, package_names[p], node_package_json(s, n, (enum package)p));
+    line = o ? json_line(o) : NULL;
+    json_decref(o);
+    return line;
+}
+
+static bool lacks_packages(const struct job_node *n)
+{
+    for (int p = 0; p < N_PACKAGES; p++)
+        if (n->view.lacks[p])
+            return true;
+    return false;
+}
+
+static int name_packages(struct submission *s, struct shipment *x, struct err *e)
+{
+    if (!lacks_packages(x->node)) {
+        x->state = SHIP_DONE;
+        return 0;
+    }
+    if (!x->body)
+        x->body = packages_line(s, x->node);
+    if (!x->body)
+        return err_set(e, ERR_NOMEM, "no memory");
+    x->state = SHIP_NAME;
+    return node_ask(s->http, x->node, "PUT", x->body, strlen(x->body), e, "/v1/jobs/%s/packages", s->id);
 }
 
 static int put_blob(struct submission *s, struct shipment *x, struct err *e)
@@ -52,67 +96,74 @@ static int put_blob(struct submission *s, struct shipment *x, struct err *e)
                          CALL_S + (double)b->len / least_bytes_per_s, e);
 }
 
-static int bind_package(struct submission *s, struct shipment *x, struct err *e)
+/* Keeps the files that are on the agent's list. */
+static int take_list(struct submission *s, struct shipment *x, struct err *e)
 {
-    json_t *o = node_package_json(x->files, x->n_files);
+    struct package_file files[FILES_MAX];
+    const char *hex[FILES_MAX];
+    bool is_listed[FILES_MAX];
+    int n = lacking_files(files, s, x->node);
 
-    free(x->body);
-    x->body = o ? json_line(o) : NULL;
-    json_decref(o);
-    if (!x->body)
-        return err_set(e, ERR_NOMEM, "no memory");
-    x->state = SHIP_BIND;
-    return node_ask(s->http, x->node, "PUT", x->body, strlen(x->body), e, "/v1/jobs/%s/packages/%s", s->id,
-                    package_names[x->package]);
+    for (int i = 0; i < n; i++)
+        hex[i] = files[i].blob->hex;
+    if (reply_lacks(is_listed, hex, (size_t)n, x->node->call.reply, x->node->call.reply_len, e) < 0)
+        return err_at(e, "node(%d): %s", x->node->at.node, x->node->label);
+    x->n_files = x->file = 0;
+    for (int i = 0; i < n; i++)
+        if (is_listed[i])
+            x->files[x->n_files++] = files[i];
+    return 0;
+}
+
+static int take_names(struct submission *s, struct shipment *x, struct err *e)
+{
+    if (take_list(s, x, e) < 0)
+        return e->code;
+    if (x->n_files > 0 && x->has_sent)
+        return err_set(e, ERR_PROTOCOL, "node(%d): %s does not keep %s, which it has just got",
+                       x->node->at.node, x->node->label, x->files[0].name);
+    if (x->n_files > 0)
+        return put_blob(s, x, e);
+    for (int p = 0; p < N_PACKAGES; p++)
+        if (x->node->view.lacks[p])
+            console_info("Reply requirements to node(%d), type(%s).", x->node->at.node, package_names[p]);
+    x->state = SHIP_DONE;
+    return 0;
 }
 
 static int next_file(struct submission *s, struct shipment *x, struct err *e)
 {
-    return x->file < x->n_files ? ask_head(s, x, e) : bind_package(s, x, e);
+    if (++x->file < x->n_files)
+        return put_blob(s, x, e);
+    x->has_sent = true;
+    return name_packages(s, x, e);
 }
 
-static int next_package(struct submission *s, struct shipment *x, struct err *e)
-{
-    while (x->package < N_PACKAGES && !x->node->view.lacks[x->package])
-        x->package++;
-    if (x->package == N_PACKAGES) {
-        x->state = SHIP_DONE;
-        return 0;
-    }
-    x->file = 0;
-    x->n_files = node_package_files(x->files, s, x->node, (enum package)x->package);
-    return next_file(s, x, e);
-}
-
-/* Handles a call that has failed. An agent that does not answer may return, and then gets the package anew.
+/* Handles a call that has failed. An agent that does not answer may return, and then gets the packages anew.
  * An agent often refuses because its node has ended; that end has the reason, so this waits for it. */
 static int handle_failure(struct submission *s, struct shipment *x, struct err *e)
 {
     if (e->code == ERR_UNREACHABLE) {
         silence_begin(s, x->node, e, true);
         x->state = SHIP_NEXT;
+        x->has_sent = false;
         return 0;
     }
+    if (e->code == ERR_NOT_FOUND && strcmp(x->node->agent.version, PSGD_VERSION) != 0)
+        err_hint(e,
+                 "The agent has version %s, and this job_submit %s: use the same version on both machines.",
+                 x->node->agent.version, PSGD_VERSION);
     return silence_await_end(s, e);
 }
 
 /* Handles the answer to the call of the present state and starts the next call. */
 static int advance_shipment(struct submission *s, struct shipment *x, struct err *e)
 {
-    if (x->state == SHIP_HEAD && x->node->call.err.code == 0 && x->node->call.status == 404)
-        return put_blob(s, x, e);
-    if (x->state != SHIP_NEXT && node_answer(x->node, e) < 0)
+    if (x->state == SHIP_NEXT)
+        return name_packages(s, x, e);
+    if (node_answer(x->node, e) < 0)
         return handle_failure(s, x, e);
-    if (x->state == SHIP_HEAD || x->state == SHIP_PUT) {
-        x->file++;
-        return next_file(s, x, e);
-    }
-    if (x->state == SHIP_BIND) {
-        console_info("Reply requirements to node(%d), type(%s).", x->node->at.node,
-                     package_names[x->package]);
-        x->package++;
-    }
-    return next_package(s, x, e);
+    return x->state == SHIP_NAME ? take_names(s, x, e) : next_file(s, x, e);
 }
 
 /* "0, 1, 2"; of many nodes only the first ones. */
@@ -130,14 +181,14 @@ static void list_ready(char list[256], const struct submission *s, const struct 
 }
 
 /* Reports nodes that have become ready; returns the number of ready nodes. A node does not count before its
- * agent has answered to the last package, even if the event that it is ready comes earlier. */
+ * agent has answered to its packages, even if the event that it is ready comes earlier. */
 static size_t report_ready(const struct submission *s, struct shipment *x)
 {
     char list[256];
     size_t n = 0;
 
     for (size_t i = 0; i < s->n_nodes; i++) {
-        if (x[i].node->is_ready && x[i].state != SHIP_BIND && !x[i].is_reported) {
+        if (x[i].node->is_ready && x[i].state != SHIP_NAME && !x[i].is_reported) {
             x[i].is_reported = true;
             x[i].node->has_state_change = false; /* reported by the line below */
             list_ready(list, s, x);
@@ -240,29 +291,46 @@ static void print_estimate(const struct submission *s)
     char amount[TEXT_AMOUNT], time[TEXT_AMOUNT];
     uint64_t bytes = 0;
 
-    for (size_t i = 0; i < s->n_nodes; i++)
-        for (int p = 0; p < N_PACKAGES; p++) {
-            struct package_file files[PACKAGE_FILES_MAX];
-            int n = s->nodes[i].view.lacks[p] ? node_package_files(files, s, &s->nodes[i], (enum package)p)
-                                              : 0;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct package_file files[FILES_MAX];
+        int n = lacking_files(files, s, &s->nodes[i]);
 
-            for (int k = 0; k < n; k++)
-                bytes += files[k].blob->len;
-        }
+        for (int k = 0; k < n; k++)
+            bytes += files[k].blob->len;
+    }
     console_info("Packages: at most %s to ship, about %s at %g Mbit/s.", text_bytes(amount, bytes),
                  text_seconds(time, (double)bytes * 8e-6 / s->opt->bandwidth_mbps), s->opt->bandwidth_mbps);
 }
 
-/* Asks for the packages that each node lacks and the port of its data plane: a reservation that has waited in
- * a queue got them since. */
+/* A reservation that has waited in a queue has got its port since, and an agent that was restarted has bound
+ * another one. An agent that does not answer gets its order nevertheless, when it is back. */
+static bool is_view_old(const struct job_node *n)
+{
+    return !n->is_ended && n->silent_since == 0 && (n->view.data_port == 0 || n->may_have_restarted);
+}
+
+static int take_refreshed(struct submission *s, struct job_node *n, struct err *e)
+{
+    struct err why;
+
+    n->may_have_restarted = n->is_probed = false;
+    if (node_answer(n, &why) == ERR_UNREACHABLE) {
+        silence_begin(s, n, &why, true);
+        return 0;
+    }
+    return node_answer(n, e) < 0 ? e->code : node_take_view(n, e);
+}
+
+/* Asks for the packages that a node lacks and the port of its data plane, where they may have changed. */
 static int refresh_nodes(struct submission *s, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
-        if (node_ask(s->http, &s->nodes[i], "GET", NULL, 0, e, "/v1/jobs/%s", s->id) < 0)
+        if (is_view_old(&s->nodes[i]) &&
+            node_ask(s->http, &s->nodes[i], "GET", NULL, 0, e, "/v1/jobs/%s", s->id) < 0)
             return e->code;
     submission_finish_calls(s);
     for (size_t i = 0; i < s->n_nodes; i++)
-        if (node_answer(&s->nodes[i], e) < 0 || node_take_view(&s->nodes[i], e) < 0)
+        if (is_view_old(&s->nodes[i]) && take_refreshed(s, &s->nodes[i], e) < 0)
             return e->code;
     return 0;
 }
@@ -278,6 +346,8 @@ int stage_ship(struct submission *s, struct err *e)
         print_estimate(s);
         rc = ship_packages(s, x, e);
     }
+    if (rc == 0 && submission_count_ended(s) == 0)
+        rc = refresh_nodes(s, e);
     for (size_t i = 0; x && i < s->n_nodes; i++) {
         http_clear(s->http, &s->nodes[i].call);
         free(x[i].body);

@@ -52,12 +52,14 @@ trace() {
     wait "$TRACER" || true
     exactly node 1 execve
     most node 3 'fork|vfork|clone|clone3' # two processes, and a thread of the monitor
-    most node 38 'fsync|fdatasync'
+    most node 20 'fsync|fdatasync'
+    most node 144 'sendto|sendmsg'
     most node 3 connect
     most node 465 "$MAKING"
     exactly submit 1 execve
     most submit 3 'fork|vfork|clone|clone3' # threads
     most submit 11 'fsync|fdatasync'
     most submit 6 connect
-    most submit 700 "$MAKING"
+    most submit 67 'sendto|sendmsg' # requests, and what their TLS needs
+    most submit 655 "$MAKING"
 }

@@ -73,6 +73,8 @@ def file_promises(answer, seen):
     """(folder, names): the files that an answer promises to keep; None: any name."""
     if answer.method == "PUT" and "/packages/" in answer.path:
         return answer.path[len("/v1/") :].rpartition("/")[0], None
+    if answer.method == "PUT" and answer.path.endswith("/packages") and not json.loads(answer.parts[0][1])["lacks"]:
+        return answer.path[len("/v1/") :], None
     if answer.path == "/v1/agent/drain":
         return "", ("draining",)
     ended = [e["job"] for _, e in seen if e["seen"] == "event" and e["line"].get("state") == "succeeded"]

@@ -49,6 +49,44 @@ TEST(a_job_runs_from_reservation_to_results)
     fixture_close(&f);
 }
 
+static int name_two_packages(struct fixture *f, const char *model_hex, const char *codec_hex)
+{
+    char body[512];
+
+    snprintf(body, sizeof body,
+             "{\"packages\":{\"model\":{\"files\":{\"model.json\":\"%s\"}},"
+             "\"codec\":{\"files\":{\"codec.so\":\"%s\"}}}}",
+             model_hex, codec_hex);
+    return ask(f, &r, "PUT", "/v1/jobs/j-abcdef/packages", body);
+}
+
+TEST(packages_that_are_named_at_once_are_taken_when_the_agent_lacks_none_of_their_blobs)
+{
+    struct fixture f = {0};
+    char model[SHA256_HEX], codec[SHA256_HEX], list[SHA256_HEX + 32];
+    uint8_t object[OBJECT_BYTES], digest[SHA256_BYTES];
+
+    fixture_open(&f);
+    assert_int_equal(job_reserve(&f, &r, "j-abcdef", false), 201);
+    object_begin(object);
+    sha256(digest, object, sizeof object);
+    hex_encode(codec, digest, sizeof digest);
+    blob_send(model, &f, "{}", 2);
+    assert_int_equal(name_two_packages(&f, model, codec), 200);
+    snprintf(list, sizeof list, "{\"lacks\":[\"%s\"]}", codec);
+    assert_non_null(strstr(r.body, list));
+    assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef", NULL), 200);
+    assert_non_null(strstr(r.body, "\"requirements\":[\"settings\",\"codec\",\"model\",\"data\"]"));
+    blob_send(codec, &f, object, sizeof object);
+    for (int i = 0; i < 2; i++) { /* the same again changes nothing */
+        assert_int_equal(name_two_packages(&f, model, codec), 200);
+        assert_non_null(strstr(r.body, "{\"lacks\":[]}"));
+        assert_int_equal(ask(&f, &r, "GET", "/v1/jobs/j-abcdef", NULL), 200);
+        assert_non_null(strstr(r.body, "\"requirements\":[\"settings\",\"data\"]"));
+    }
+    fixture_close(&f);
+}
+
 TEST(a_worker_with_a_training_program_waits_for_it_and_is_told_the_interpreter)
 {
     struct fixture f = {.opt = {.trainers = TRAINERS_ANY, .trainer_python = "/bin/sh"}};
@@ -448,6 +486,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_runs_from_reservation_to_results),
+        cmocka_unit_test(packages_that_are_named_at_once_are_taken_when_the_agent_lacks_none_of_their_blobs),
         cmocka_unit_test(a_worker_with_a_training_program_waits_for_it_and_is_told_the_interpreter),
         cmocka_unit_test(a_reservation_ends_seconds_after_its_stream_unless_another_is_opened),
         cmocka_unit_test(a_reservation_without_keepalive_expires),

@@ -68,14 +68,14 @@ TEST(a_file_written_without_sync_exists_and_can_be_synced_later)
     struct err e;
 
     assert_ok(file_join(path, sizeof path, dir, "f", &e));
-    assert_int_equal(file_sync(path, &e), ERR_NOT_FOUND);
+    assert_int_equal(file_sync_bytes(path, &e), ERR_NOT_FOUND);
     assert_ok(file_write(path, "before", 6, 0600, &e));
     assert_ok(
         file_write_parts(path, (const struct iovec[]){{"la", 2}, {NULL, 0}, {"ter", 3}}, 3, 0600, false, &e));
     assert_ok(file_read(&text, &len, path, 10, &e));
     assert_string_equal(text, "later");
     free(text);
-    assert_ok(file_sync(path, &e));
+    assert_ok(file_sync_bytes(path, &e));
     assert_int_equal(n_entries(dir), 1);
     unit_remove(dir);
 }

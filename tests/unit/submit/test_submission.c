@@ -238,7 +238,7 @@ TEST(a_refused_order_of_a_node_that_goes_on_is_an_error)
  * and answers the request that caused this 200 ms later. */
 static pid_t agent_that_answers_late(char *address, size_t size)
 {
-    static const char head[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    static const char has_all[] = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"lacks\":[]}";
     static const char lacks[] =
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
         "{\"state\":\"preparing\",\"requirements\":[\"settings\"]}";
@@ -265,7 +265,7 @@ static pid_t agent_that_answers_late(char *address, size_t size)
                 _exit(1);
             if (is_package)
                 usleep(200000);
-            if (!write_text(fd, memcmp(text, "GET ", 4) == 0 ? lacks : head) || close(fd) < 0)
+            if (!write_text(fd, memcmp(text, "GET ", 4) == 0 ? lacks : has_all) || close(fd) < 0)
                 _exit(1);
         }
     }
