@@ -14,8 +14,9 @@ struct node_files {
     struct job_node *node;
     struct artifact_list list;
     bool is_received;  /* the agent has reported the node's end, and delivers files */
-    int fd;            /* the artifact being downloaded; 0: none */
-    const char *bytes; /* (len): the downloaded artifact, mapped; NULL: none */
+    bool is_asked;     /* for the artifact that is collected now */
+    int fd;            /* its download; 0: into the answer, node->call.reply */
+    const char *bytes; /* (len): the downloaded artifact, mapped, or the answer; NULL: none */
     size_t len;
 };
 

@@ -18,6 +18,10 @@
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 
+/* A listed file of at most SMALL_BYTES is downloaded into memory: a temporary file for each of the six files
+ * of a node took a sixth of job_submit's time. What is sent may be somewhat longer than what was listed. */
+enum { SMALL_BYTES = 64 << 10, SMALL_MOST_BYTES = 1 << 20 };
+
 enum {
     END_BYTES = 4 << 20, /* largest part of a log that an agent sends for one ?after=BYTES */
     PATH_LEN = 160
@@ -102,6 +106,11 @@ static int map_download(struct node_files *got, struct err *e)
     struct stat st;
     void *p;
 
+    if (got->fd == 0) {
+        got->bytes = got->node->call.reply ? got->node->call.reply : "";
+        got->len = got->node->call.reply_len;
+        return 0;
+    }
     if (fstat(got->fd, &st) < 0)
         return err_errno(e, ERR_IO, "the downloaded file");
     if (st.st_size == 0) {
@@ -117,12 +126,15 @@ static int map_download(struct node_files *got, struct err *e)
     return 0;
 }
 
-static void drop_download(struct node_files *got)
+static void drop_download(const struct collection *c, struct node_files *got)
 {
-    if (got->len > 0)
+    if (got->len > 0 && got->fd > 0)
         munmap((void *)(uintptr_t)got->bytes, got->len);
     if (got->fd > 0)
         close(got->fd);
+    if (got->is_asked)
+        http_clear(c->s->http, &got->node->call);
+    got->is_asked = false;
     got->bytes = NULL;
     got->len = 0;
     got->fd = 0;
@@ -158,6 +170,7 @@ static void start_download(struct collection *c, struct node_files *got, const s
     bool live = !got->node->is_ended && kinds[a->kind].live;
     bool expected = (a->flags & NEEDED) && got->node->view.state == JOB_SUCCEEDED &&
                     artifact_is_of(a, node_is_server(got->node), c->s->settings.executor);
+    bool is_small;
     char path[PATH_LEN];
     struct err e;
 
@@ -166,11 +179,14 @@ static void start_download(struct collection *c, struct node_files *got, const s
             collect_miss(c, got->node, a->name, "");
         return;
     }
+    is_small = listed && !live && !kinds[a->kind].check && listed->bytes <= SMALL_BYTES;
     choose_path(path, c, got, a, listed);
-    if (temp_file(&got->fd, c->s->folder, &e) < 0 ||
-        node_download(c->s->http, got->node, got->fd, size_limit(c->s, a), path, &e) < 0) {
+    got->is_asked = true;
+    if ((!is_small && temp_file(&got->fd, c->s->folder, &e) < 0) ||
+        node_download(c->s->http, got->node, got->fd, is_small ? SMALL_MOST_BYTES : size_limit(c->s, a), path,
+                      &e) < 0) {
         collect_miss(c, got->node, a->name, e.text);
-        drop_download(got);
+        drop_download(c, got);
     }
 }
 
@@ -185,7 +201,9 @@ static int check_sum(const struct node_files *got, const struct artifact *a, str
     if (!got->node->is_ended || kinds[a->kind].from || !listed || !listed->complete || !listed->sha256[0])
         return 0;
     snprintf(path, sizeof path, "/proc/self/fd/%d", got->fd);
-    if (sha256_file(sum, &bytes, path, e) < 0)
+    if (got->fd == 0)
+        sha256(sum, got->node->call.reply, got->node->call.reply_len);
+    else if (sha256_file(sum, &bytes, path, e) < 0)
         return e->code;
     hex_encode(hex, sum, sizeof sum);
     if (strcmp(hex, listed->sha256) != 0)
@@ -198,7 +216,7 @@ static void take_download(struct collection *c, struct node_files *got, const st
 {
     struct err e;
 
-    if (got->fd <= 0)
+    if (!got->is_asked)
         return;
     if (node_answer(got->node, &e) == 0 && check_sum(got, a, &e) == 0 &&
         (!kinds[a->kind].check || kinds[a->kind].check(c, got, &e) == 0) && map_download(got, &e) == 0)
@@ -208,7 +226,7 @@ static void take_download(struct collection *c, struct node_files *got, const st
      * long. */
     if (e.code == ERR_UNREACHABLE || e.code == ERR_CANCELLED)
         got->is_received = false;
-    drop_download(got);
+    drop_download(c, got);
 }
 
 /* Downloads the artifact from all nodes concurrently. */
@@ -262,7 +280,7 @@ static int collect_artifact(struct collection *c, const struct artifact *a, stru
         download_all(c, a);
     rc = kinds[a->kind].keep(c, a, e);
     for (size_t i = 0; i < c->s->n_nodes; i++)
-        drop_download(&c->got[i]);
+        drop_download(c, &c->got[i]);
     return rc;
 }
 

@@ -15,6 +15,8 @@
 
 static const double REPEAT_S = 0.1;
 
+enum { UNDER_WAY_MAX = 32 }; /* orders at once: each of a thousand nodes has 200 kB */
+
 /* Workers of one machine that always share memory; and as many for each processor: nodes that wait no longer
  * spin with more (runner/base/affinity.h), and shared memory gains less than its links cost. */
 enum { TOGETHER_MAX = 16, TOGETHER_PER_PROCESSOR = 4 };
@@ -31,72 +33,92 @@ static bool is_crowded(const struct submission *s)
     return false;
 }
 
-/* All nodes of the job, for node `me`, with the keys of its pairs. */
-static json_t *peers_json(const struct submission *s, size_t me, const uint8_t data_key[SHA256_BYTES])
+/* What the orders of all nodes have in common. An order is made when it is sent, and freed when it is
+ * answered. */
+struct start_orders {
+    char **peers; /* (n_nodes) the entry of each node without its closing brace: orders add a key to it */
+    size_t n_nodes, len;
+    uint8_t data_key[SHA256_BYTES]; /* of the job: the keys of pairs are derived from it */
+    bool is_crowded;
+};
+
+static void orders_clear(struct start_orders *o)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < s->n_nodes; i++) {
-        const struct job_node *n = &s->nodes[i], *mine = &s->nodes[me];
-        json_t *peer = json_pack("{s:i, s:s, s:s, s:s, s:i}", "node", n->at.node, "role", node_role(n),
-                                 "address", n->at.address, "host", node_host(n), "data_port",
-                                 n->view.data_port);
-        uint8_t key[SHA256_BYTES];
-        char hex[SHA256_HEX];
-
-        if (i != me) {
-            pair_key(key, data_key, s->id, s->attempt, i < me ? n->at.node : mine->at.node,
-                     i < me ? mine->at.node : n->at.node);
-            hex_encode(hex, key, sizeof key);
-            json_object_set_new(peer, "key", json_string(hex));
-            explicit_bzero(key, sizeof key);
-            explicit_bzero(hex, sizeof hex);
-        }
-        json_array_append_new(list, peer);
-    }
-    return list;
+    for (size_t i = 0; o->peers && i < o->n_nodes; i++)
+        free(o->peers[i]);
+    free(o->peers);
+    explicit_bzero(o->data_key, sizeof o->data_key);
+    o->peers = NULL;
 }
 
-static char *order_line(const struct submission *s, size_t me, const uint8_t data_key[SHA256_BYTES],
-                        bool crowded)
+static char *peer_text(const struct job_node *n)
 {
-    json_t *o = json_pack("{s:i, s:o}", "attempt", s->attempt, "peers", peers_json(s, me, data_key));
-    char *line;
+    json_t *peer = json_pack("{s:i, s:s, s:s, s:s, s:i}", "node", n->at.node, "role", node_role(n), "address",
+                             n->at.address, "host", node_host(n), "data_port", n->view.data_port);
+    char *text = peer ? json_dumps(peer, JSON_COMPACT) : NULL;
 
-    if (o && crowded) /* an agent that does not support it refuses */
-        json_object_set_new(o, "is_crowded", json_true());
-    line = o ? json_line(o) : NULL;
-    json_decref(o);
+    json_decref(peer);
+    if (text)
+        text[strlen(text) - 1] = '\0';
+    return text;
+}
+
+static int orders_begin(struct start_orders *o, const struct submission *s, struct err *e)
+{
+    *o = (struct start_orders){
+        .peers = calloc(s->n_nodes, sizeof *o->peers), .n_nodes = s->n_nodes, .is_crowded = is_crowded(s)};
+    if (o->peers)
+        random_bytes(o->data_key, sizeof o->data_key);
+    for (size_t i = 0; o->peers && i < s->n_nodes; i++) {
+        o->peers[i] = peer_text(&s->nodes[i]);
+        if (!o->peers[i])
+            orders_clear(o);
+        else
+            o->len += strlen(o->peers[i]);
+    }
+    return o->peers ? 0 : err_set(e, ERR_NOMEM, "no memory for the orders of %zu nodes", s->n_nodes);
+}
+
+/* The order of node `me`, with the keys of its pairs: a node comes before the later ones of the job. */
+static char *order_line(const struct start_orders *o, const struct submission *s, size_t me)
+{
+    const size_t key_len = strlen(",\"key\":\"\"},") + SHA256_HEX;
+    char *line = malloc(o->len + o->n_nodes * key_len + 64), *end = line;
+    uint8_t key[SHA256_BYTES];
+    char hex[SHA256_HEX];
+
+    if (!line)
+        return NULL;
+    end += sprintf(end, "{\"attempt\":%d,\"peers\":[", s->attempt);
+    for (size_t i = 0; i < o->n_nodes; i++) {
+        size_t first = i < me ? i : me, second = i < me ? me : i;
+
+        end = stpcpy(end, o->peers[i]);
+        if (i != me) {
+            pair_key(key, o->data_key, s->id, s->attempt, s->nodes[first].at.node, s->nodes[second].at.node);
+            hex_encode(hex, key, sizeof key);
+            end += sprintf(end, ",\"key\":\"%s\"", hex);
+        }
+        end = stpcpy(end, i + 1 < o->n_nodes ? "}," : "}]");
+    }
+    stpcpy(end, o->is_crowded ? ",\"is_crowded\":true}\n" : "}\n"); /* an older agent refuses the key */
+    explicit_bzero(key, sizeof key);
+    explicit_bzero(hex, sizeof hex);
     return line;
 }
 
-static void orders_free(char **orders, size_t n)
-{
-    for (size_t i = 0; orders && i < n && orders[i]; i++) {
-        explicit_bzero(orders[i], strlen(orders[i]));
-        free(orders[i]);
-    }
-    free(orders);
-}
+/* The order of one node, on its way. */
+struct sent_order {
+    char *line;
+    bool is_taken; /* the answer was */
+};
 
-/* One order per node. The job key, from which the pair keys are derived, is created here and erased on
- * return. */
-static char **orders_new(const struct submission *s)
+static void order_free(struct sent_order *o)
 {
-    char **orders = calloc(s->n_nodes, sizeof *orders);
-    uint8_t data_key[SHA256_BYTES];
-    bool crowded = is_crowded(s);
-
-    random_bytes(data_key, sizeof data_key);
-    for (size_t i = 0; orders && i < s->n_nodes; i++) {
-        orders[i] = order_line(s, i, data_key, crowded);
-        if (!orders[i]) {
-            orders_free(orders, i);
-            orders = NULL;
-        }
-    }
-    explicit_bzero(data_key, sizeof data_key);
-    return orders;
+    if (o->line)
+        explicit_bzero(o->line, strlen(o->line));
+    free(o->line);
+    o->line = NULL;
 }
 
 static int send_order(struct submission *s, struct job_node *n, const char *order, struct err *e)
@@ -125,19 +147,52 @@ static int take_answer(struct submission *s, struct job_node *n, const char *ord
     return rc;
 }
 
-static int send_orders(struct submission *s, char *const *orders, struct err *e)
+/* Takes the answers that have come, and sends as many orders as may be on their way at once. */
+static int advance_orders(struct submission *s, const struct start_orders *o, struct sent_order *sent,
+                          size_t *n_taken, struct err *e)
 {
-    struct err other;
-    int rc = 0;
+    size_t n_under_way = 0;
 
-    for (size_t i = 0; rc == 0 && i < s->n_nodes; i++)
-        rc = send_order(s, &s->nodes[i], orders[i], e);
-    submission_finish_calls(s);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < s->n_nodes; i++)
-        if (take_answer(s, &s->nodes[i], orders[i], rc ? &other : e) < 0)
-            rc = e->code;
+    *n_taken = 0;
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        struct job_node *n = &s->nodes[i];
+
+        if (sent[i].line && !n->call.busy) {
+            if (take_answer(s, n, sent[i].line, e) < 0)
+                return e->code;
+            order_free(&sent[i]);
+            sent[i].is_taken = true;
+        }
+        if (!sent[i].line && !sent[i].is_taken && n_under_way < UNDER_WAY_MAX) {
+            sent[i].line = order_line(o, s, i);
+            if (!sent[i].line)
+                return err_set(e, ERR_NOMEM, "no memory for an order");
+            if (send_order(s, n, sent[i].line, e) < 0)
+                return e->code;
+        }
+        n_under_way += sent[i].line != NULL;
+        *n_taken += sent[i].is_taken;
+    }
+    return 0;
+}
+
+static int send_orders(struct submission *s, const struct start_orders *o, struct err *e)
+{
+    struct sent_order *sent = calloc(s->n_nodes, sizeof *sent);
+    int rc = sent ? 0 : err_set(e, ERR_NOMEM, "no memory for the orders of %zu nodes", s->n_nodes);
+    size_t n_taken = 0;
+
+    while (rc == 0 && n_taken < s->n_nodes) {
+        rc = advance_orders(s, o, sent, &n_taken, e);
+        if (rc < 0 || n_taken == s->n_nodes)
+            break;
+        http_poll(s->http, 1);
+        rc = submission_check_time(s, e);
+    }
+    submission_finish_calls(s); /* after a failure: their bodies are freed */
+    for (size_t i = 0; sent && i < s->n_nodes; i++)
+        order_free(&sent[i]);
+    free(sent);
     if (rc < 0)
         return silence_await_end(s, e);
     s->is_started = true;
@@ -155,19 +210,16 @@ static int check_ports(const struct submission *s, struct err *e)
 
 int stage_start(struct submission *s, struct err *e)
 {
-    char **orders;
+    struct start_orders o;
     int rc;
 
     if (submission_check_time(s, e) < 0 || check_ports(s, e) < 0)
         return e->code;
     /* Saved before the orders are sent: afterwards the job may run even if this process dies. */
-    if (job_index_save(s, e) < 0)
+    if (job_index_save(s, e) < 0 || orders_begin(&o, s, e) < 0)
         return e->code;
-    orders = orders_new(s);
-    if (!orders)
-        return err_set(e, ERR_NOMEM, "no memory");
-    rc = send_orders(s, orders, e);
-    orders_free(orders, s->n_nodes);
+    rc = send_orders(s, &o, e);
+    orders_clear(&o);
     if (rc < 0) {
         job_index_remove(s->id);
         return rc;
