@@ -172,7 +172,7 @@ $(BUILD)/obj/nn/%.o: CFLAGS += $(FAST)
 $(BUILD)/obj/nn/%.o: HARDEN := $(filter-out -ftrivial-auto-var-init=zero,$(HARDEN))
 # The loops of these files that multiply run only on processors with fused operations (FUSED), and have no clones for others, so
 # that fused operations, which are faster, cannot make bits differ. A function with clones (FAST) must not multiply there.
-$(addprefix $(BUILD)/obj/nn/kernels/,matmul.o narrow.o): CFLAGS += -ffp-contract=fast
+$(addprefix $(BUILD)/obj/nn/kernels/,matmul.o narrow.o strip.o): CFLAGS += -ffp-contract=fast
 $(patsubst %,$(BUILD)/obj/%.o,$(addprefix runner/,loader train base/vector) sim/workload_standin submit/data/data_digits): CFLAGS += $(FAST)
 $(BUILD)/obj/codecs/compress/%.o: CFLAGS += $(FAST)
 # The page that shows jobs; the assembler embeds it.

@@ -260,6 +260,7 @@ static double (*const losses[N_LOSS_KINDS])(const float *z, const struct truth *
     [LOSS_SIGMOID_CROSS_ENTROPY] = sigmoid_cross_entropy,
     [LOSS_MSE] = mse,
     [LOSS_TANH_SQUARED] = tanh_squared,
+    [LOSS_TOKEN_CROSS_ENTROPY] = softmax_cross_entropy,
 };
 
 /* Counts the outputs that rank before the label's: larger ones, equal ones with a smaller index, and pairs
@@ -313,10 +314,8 @@ static void identity(float *p, const float *z, int k)
 }
 
 static void (*const predictions[N_LOSS_KINDS])(float *p, const float *z, int k) = {
-    [LOSS_SOFTMAX_CROSS_ENTROPY] = softmax,
-    [LOSS_SIGMOID_CROSS_ENTROPY] = logistic,
-    [LOSS_MSE] = identity,
-    [LOSS_TANH_SQUARED] = identity,
+    [LOSS_SOFTMAX_CROSS_ENTROPY] = softmax, [LOSS_SIGMOID_CROSS_ENTROPY] = logistic, [LOSS_MSE] = identity,
+    [LOSS_TANH_SQUARED] = identity,         [LOSS_TOKEN_CROSS_ENTROPY] = softmax,
 };
 
 void loss_prediction(enum loss_kind kind, float *p, const float *z, int k)

@@ -1,6 +1,7 @@
 /* loss -- loss functions of the last layer's outputs z (n, k); shared/job/model_spec.h has the formulas.
  *
- * The truth of a batch is labels (n), each < k (< 2 if k = 1), or targets (n, k); the other one is NULL. */
+ * The truth of a batch is labels (n), each < k (< 2 if k = 1), or targets (n, k); the other one is NULL. n
+ * are the samples, under token_cross_entropy the steps of all samples. */
 #ifndef PSGD_LOSS_H
 #define PSGD_LOSS_H
 
@@ -23,8 +24,8 @@ double loss_of(enum loss_kind kind, const float *z, const struct truth *t, int n
 
 /* Returns the class predicted by one sample's outputs z (k). */
 int loss_class(enum loss_kind kind, const float *z, int k);
-/* p (k): the prediction by one sample's outputs z (k): softmax(z) under softmax_cross_entropy, the logistic
- * function of each under sigmoid_cross_entropy, else z. */
+/* p (k): the prediction by one sample's outputs z (k): softmax(z) under softmax_cross_entropy and
+ * token_cross_entropy, the logistic function of each under sigmoid_cross_entropy, else z. */
 void loss_prediction(enum loss_kind kind, float *p, const float *z, int k);
 /* Returns the number of outputs in z (k) that rank before the label's: 0 if the label is the predicted
  * class. */

@@ -14,8 +14,8 @@ struct metrics {
     bool asked[N_METRIC_KINDS];
     bool has_labels, wants_ranks;
     enum loss_kind loss_kind;
-    int k, n_classes;
-    double loss, squares; /* sums */
+    int k, n_classes, n_labels; /* k outputs for each of the n_labels of a sample */
+    double loss, squares;       /* sums */
     size_t n, n_right;
     size_t n_ranked[METRIC_TOP_MAX]; /* samples whose label's output is the largest, the second, ... */
     struct scored *scored;           /* (n_max), for auc and eer; else NULL */
@@ -45,9 +45,10 @@ int metrics_new(struct metrics **out, const struct model_spec *spec, bool has_la
     for (int kind = METRIC_TOP2; kind <= METRIC_TOP_LAST; kind++)
         m->wants_ranks |= m->asked[kind];
     m->loss_kind = spec->loss;
-    m->k = spec->n_out;
+    m->k = model_spec_classes(spec);
+    m->n_labels = model_spec_labels(spec);
     m->n_classes = m->k == 1 ? 2 : m->k;
-    m->n_max = n_max;
+    m->n_max = n_max *= (size_t)m->n_labels;
     m->p = calloc((size_t)m->k, sizeof *m->p);
     if (!m->p)
         goto no_memory;
@@ -120,6 +121,7 @@ static void add_label(struct metrics *m, const float *z, int label)
 
 void metrics_add(struct metrics *m, const float *z, const struct truth *t, int n)
 {
+    n *= m->n_labels;
     assert((size_t)n <= m->n_max - m->n);
     m->loss += loss_of(m->loss_kind, z, t, n, m->k, NULL, &m->n_right);
     for (int i = 0; i < n; i++, z += m->k, m->n++) {

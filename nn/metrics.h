@@ -1,4 +1,5 @@
 /* metrics -- metrics of a model on a test set, accumulated batch by batch from its outputs z (n, k).
+ * Under token_cross_entropy each step of a sample counts as a sample here.
  *
  *   loss       mean over the samples (nn/loss.h)
  *   accuracy   fraction of the samples that are classified correctly

@@ -184,6 +184,14 @@ static void choose_layers(struct net *net)
     }
 }
 
+static void find_partners(struct net *net)
+{
+    for (int i = 0; i < net->n_layers; i++)
+        for (int k = 0; net->layers[i].spec->partner && k < net->n_layers; k++)
+            if (net->layers[k].spec == net->layers[i].spec + net->layers[i].spec->partner)
+                net->layers[i].partner = &net->layers[k];
+}
+
 static void take_spec(struct net *net, const struct model_spec *spec, int max_batch)
 {
     net->spec = *spec;
@@ -192,15 +200,18 @@ static void take_spec(struct net *net, const struct model_spec *spec, int max_ba
     net->spec.n_tensors = net->spec.n_frozen = 0;
     net->max_batch = max_batch;
     choose_layers(net);
+    find_partners(net);
 }
 
 static int open_layers(struct net *net, struct err *e)
 {
     for (int i = 0; i < net->n_layers; i++) {
         struct layer *l = &net->layers[i];
+        char place[24];
 
         if (l->ops->open && l->ops->open(l, net->max_batch, e) < 0)
-            return err_at(e, "layer %d, %s", l->index, layer_kind_name(l->spec->kind));
+            return err_at(e, "layer %s, %s", layer_spec_place(place, l->spec),
+                          layer_kind_name(l->spec->kind));
     }
     return 0;
 }
@@ -396,9 +407,11 @@ void net_train(struct net *net, const struct net_batch *b, struct net_score *sco
     const float *z = forward_pass(net, b->x, &p);
     float *dy = net->d[0];
     float *spare = net->d[1];
+    const int n_labels = b->n * model_spec_labels(&net->spec);
 
-    score->loss += loss_of(net->spec.loss, z, &b->truth, b->n, net->spec.n_out, dy, &score->n_right);
-    score->n += (size_t)b->n;
+    score->loss += loss_of(net->spec.loss, z, &b->truth, n_labels, model_spec_classes(&net->spec), dy,
+                           &score->n_right);
+    score->n += (size_t)n_labels;
     p.ready = net->spec.n_trained; /* the forward pass has written the batch's statistics in the rest */
     for (int i = net->n_layers - 1; i >= net->first_trained; i--) {
         const struct layer *l = &net->layers[i];

@@ -68,8 +68,8 @@ struct net_batch {
 };
 
 struct net_score {
-    double loss;       /* sum over the samples */
-    size_t n, n_right; /* samples, and those classified correctly */
+    double loss;       /* sum over the labels (model_spec_labels() of each sample), or the samples' targets */
+    size_t n, n_right; /* labels, and those classified correctly */
 };
 
 /* Forward and backward. grads = gradient of the mean loss, overwritten. Adds to *score. */

@@ -80,6 +80,10 @@ static int load_samples(struct predictor *w, struct err *e)
     const char *predicts;
     bool has_classes, has_truth;
 
+    if (model_spec_labels(&w->spec) > 1)
+        return err_set(e, ERR_CONFIG,
+                       "model \"%s\" predicts %d tokens for a sample, and predict's table has one",
+                       w->spec.name, model_spec_labels(&w->spec));
     if (file_join(path, sizeof path, w->folder, "samples.safetensors", e) < 0 ||
         loader_open_test(&w->loader, path, &w->spec, e) < 0)
         return e->code;

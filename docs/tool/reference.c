@@ -564,7 +564,7 @@ static int page_names_of_optimizers(struct err *e)
 static int page_names_of_layers(struct err *e)
 {
     (void)e;
-    for (int i = 0; i < N_LAYER_KINDS; i++)
+    for (int i = 0; i < LAYER_SUM; i++) /* no document has a sum */
         puts(layer_kind_name((enum layer_kind)i));
     return 0;
 }

@@ -32,7 +32,8 @@ static inline void pass_pause(const struct pass *p)
 struct layer {
     const struct layer_ops *ops;
     const struct layer_spec *spec;
-    int index;                    /* in the model's JSON document */
+    int index;                    /* in model_spec.layers */
+    const struct layer *partner;  /* layer_spec.partner; NULL: none */
     float *params[LAYER_TENSORS]; /* of spec->tensors; trained tensors are contiguous in memory */
     float *grads[LAYER_TENSORS];
     float *y;    /* (max_batch, n_out): output of the last forward pass */

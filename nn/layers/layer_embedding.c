@@ -5,8 +5,8 @@
  *     dW[w] = sum over all (i, t) with x[i, t] = w of dy[i, t]
  *
  * All of dW is cleared each time, not only the rows of the last batch: a codec may have written the sum of
- * several nodes' gradients there, which also has rows of the other nodes' tokens. Tokens have no gradient;
- * this is always the first layer. */
+ * several nodes' gradients there, which also has rows of the other nodes' tokens. A head that is tied to this
+ * layer has already written its part of dW. Tokens have no gradient; this is always the first layer. */
 #include <string.h>
 
 #include "nn/layers/layer.h"
@@ -25,7 +25,8 @@ FAST static void backward(const struct layer *l, const float *x, float *dy, floa
     const size_t units = l->spec->tensors[0].shape[1], n = (size_t)p->n * (size_t)l->spec->n_in;
 
     (void)dx;
-    memset(l->grads[0], 0, tensor_spec_count(&l->spec->tensors[0]) * sizeof *dy);
+    if (!l->partner)
+        memset(l->grads[0], 0, tensor_spec_count(&l->spec->tensors[0]) * sizeof *dy);
     for (size_t i = 0; i < n; i++) {
         const float *restrict from = dy + i * units;
         float *restrict to = l->grads[0] + (size_t)x[i] * units;

@@ -19,10 +19,21 @@ class Text(nn.Sequential):
     def forward(self, x: Tensor) -> Tensor:
         place = torch.arange(1, x.shape[1] + 1)
         lengths = ((x != 0) * place).amax(1).clamp(min=1)
-        for layer in self:
-            y: Tensor = layer(x, lengths) if isinstance(layer, (LSTM, GRU, MeanOverTime)) else layer(x)
-            x = y
-        return x
+        return _chain(self, x, lengths)
+
+
+def _chain(layers: nn.Sequential, x: Tensor, lengths: Optional[Tensor]) -> Tensor:
+    for layer in layers:
+        y: Tensor = layer(x, lengths) if isinstance(layer, (LSTM, GRU, MeanOverTime, Residual)) else layer(x)
+        x = y
+    return x
+
+
+class Residual(nn.Sequential):
+    """A block whose input is added to the output of its layers."""
+
+    def forward(self, x: Tensor, lengths: Optional[Tensor] = None) -> Tensor:
+        return x + _chain(self, x, lengths)
 
 
 class Dense(nn.Linear):
@@ -155,6 +166,67 @@ class MeanOverTime(nn.Module):
         lengths = lengths.clamp(max=x.shape[1])
         inside = torch.arange(x.shape[1])[None, :] < lengths[:, None]
         return (x * inside[:, :, None]).sum(1) / lengths[:, None]
+
+
+class Positions(nn.Module):
+    """Adds a row of `weight` to each step of (samples, time, values)."""
+
+    def __init__(self, positions: int, units: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(positions, units) * 0.02)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.weight[: x.shape[1]]
+
+
+class Attention(nn.Module):
+    """Causal self-attention of several heads on (samples, time, values)."""
+
+    def __init__(self, units: int, heads: int, bias: bool = True) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(units, 3 * units, bias)
+        self.output = nn.Linear(units, units, bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, time, units = x.shape
+        q, k, v = (t.reshape(n, time, self.heads, -1).transpose(1, 2) for t in self.qkv(x).split(units, 2))
+        scores = q @ k.transpose(2, 3) / (units // self.heads) ** 0.5
+        later = torch.ones(time, time, dtype=torch.bool, device=x.device).triu(1)
+        mixed = functional.softmax(scores.masked_fill(later, float("-inf")), -1) @ v
+        y: Tensor = self.output(mixed.transpose(1, 2).reshape(n, time, units))
+        return y
+
+
+class RMSNorm(nn.Module):
+    """Divides each last dimension by its root mean square."""
+
+    def __init__(self, units: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(units))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x / torch.sqrt((x * x).mean(-1, keepdim=True) + self.eps) * self.weight
+
+
+class TiedHead(nn.Module):
+    """The scores of each token by the weight of `embedding`, which it shares."""
+
+    def __init__(self, embedding: nn.Embedding) -> None:
+        super().__init__()
+        self.embedding = embedding
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.linear(x, self.embedding.weight)
+
+
+class PlainLayerNorm(nn.LayerNorm):
+    """nn.LayerNorm without a bias, which torch has since 2.1."""
+
+    def __init__(self, n: int, eps: float = 1e-5) -> None:
+        super().__init__(n, eps=eps)
+        self.register_parameter("bias", None)
 
 
 # psgd's layers of one number each without keys and parameters: torch_load.py, torch_save.py and tests/reference/ read them.

@@ -7,7 +7,7 @@ gates) and torch's (gates, in), with two biases.
 """
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from .torch_layers import (
     ELEMENTWISE,
     GRU,
     LSTM,
+    Attention,
     ChannelLayerNorm,
     Dense,
     MeanOverTime,
@@ -24,9 +25,14 @@ from .torch_layers import (
     PaddedMaxPool2d,
     Pads,
     Pair,
+    PlainLayerNorm,
+    Positions,
     Reshape,
+    Residual,
+    RMSNorm,
     SlopedHardtanh,
     Text,
+    TiedHead,
     TimeBatchNorm,
 )
 
@@ -40,6 +46,7 @@ class Walk:
     def __init__(self, sample: Tensor) -> None:
         self.sample = sample
         self.order: Optional[Tensor] = None
+        self.embedding: Optional[nn.Embedding] = None  # the model's first layer, to which a head may be tied
 
     @property
     def shape(self) -> Tuple[int, ...]:
@@ -96,11 +103,18 @@ def assign(module: nn.Module, **tensors: Tensor) -> nn.Module:
     return module
 
 
+def bias_in(t: Tensors) -> Dict[str, Tensor]:
+    return {"bias": t["bias"]} if "bias" in t else {}
+
+
 def make_dense(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
-    order, weight = walk.flatten_order(), t["weight"].T
+    weight = t["weight"].T
+    if keys.get("positionwise"):
+        return assign(nn.Linear(walk.shape[-1], int(keys["units"]), "bias" in t), weight=weight, **bias_in(t))
+    order = walk.flatten_order()
     kind = nn.Linear if len(walk.shape) == 1 else Dense
-    module = kind(walk.sample.numel(), int(keys["units"]))
-    return assign(module, weight=weight if order is None else weight[:, order], bias=t["bias"])
+    module = kind(walk.sample.numel(), int(keys["units"]), "bias" in t)
+    return assign(module, weight=weight if order is None else weight[:, order], **bias_in(t))
 
 
 def make_conv2d(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
@@ -152,8 +166,35 @@ def make_batch_norm(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
 
 def make_layer_norm(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
     kind, n = (ChannelLayerNorm, walk.shape[0]) if walk.is_image else (nn.LayerNorm, walk.shape[-1])
+    if "bias" not in t:
+        if walk.is_image:
+            raise ValueError("torch has no layer_norm of images without a bias")
+        kind = PlainLayerNorm
     v = by_order(t, walk)
-    return assign(kind(n, eps=float(keys.get("epsilon", 1e-5))), weight=v["gain"], bias=v["bias"])
+    return assign(kind(n, eps=float(keys.get("epsilon", 1e-5))), weight=v["gain"], **bias_in(v))
+
+
+def make_rms_norm(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
+    if walk.is_image:
+        raise ValueError("rms_norm of images has no module of torch")
+    return assign(RMSNorm(walk.shape[-1], float(keys.get("epsilon", 1e-5))), weight=by_order(t, walk)["gain"])
+
+
+def make_position_embedding(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
+    return assign(Positions(*t["weight"].shape), weight=t["weight"])
+
+
+def make_attention(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
+    tensors = {"qkv.weight": t["weight"].T, "output.weight": t["output_weight"].T}
+    if "bias" in t:
+        tensors.update({"qkv.bias": t["bias"], "output.bias": t["output_bias"]})
+    return assign(Attention(walk.shape[1], int(keys["heads"]), "bias" in t), **tensors)
+
+
+def make_head(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
+    if walk.embedding is None:
+        raise ValueError("a head without an embedding")
+    return TiedHead(walk.embedding)
 
 
 def make_reshape(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
@@ -161,7 +202,8 @@ def make_reshape(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
 
 
 def make_embedding(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
-    return assign(nn.Embedding(int(keys["vocab"]), int(keys["units"])), weight=t["weight"])
+    walk.embedding = nn.Embedding(int(keys["vocab"]), int(keys["units"]))
+    return assign(walk.embedding, weight=t["weight"])
 
 
 def make_lstm(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
@@ -200,10 +242,14 @@ MAKERS: Dict[str, Callable[[Keys, Tensors, Walk], nn.Module]] = {
     "avg_pool": make_avg_pool,
     "batch_norm": make_batch_norm,
     "layer_norm": make_layer_norm,
+    "rms_norm": make_rms_norm,
     "dropout": lambda keys, t, walk: nn.Dropout(float(keys.get("rate", 0.5))),
     "flatten": lambda keys, t, walk: nn.Flatten(),
     "reshape": make_reshape,
     "embedding": make_embedding,
+    "position_embedding": make_position_embedding,
+    "attention": make_attention,
+    "head": make_head,
     "lstm": make_lstm,
     "gru": make_gru,
     "mean_over_time": lambda keys, t, walk: MeanOverTime(),
@@ -223,27 +269,48 @@ def first_sample(input: List[int], reads_tokens: bool) -> Tensor:
     return torch.zeros(1, *shape, dtype=torch.long if reads_tokens else torch.float32)
 
 
-def module_of(document: Mapping[str, Any], arrays: Mapping[str, Any]) -> nn.Sequential:
-    """document: the model's; arrays: its weights. KeyError, ValueError: they do not fit each other."""
+def in_own_order(walk: Walk) -> List[nn.Module]:
+    """A layer that restores psgd's order of the values, if it is another one."""
+    if walk.order is None:
+        return []
+    layer, walk.order = Reshape(walk.shape, walk.order), None
+    with torch.no_grad():
+        walk.sample = layer(walk.sample)
+    return [layer]
+
+
+def layers_of(documents: Sequence[Keys], place: str, arrays: Mapping[str, Any], walk: Walk) -> Tuple[List[nn.Module], int]:
+    """The modules of a model's layers, or of those of the residual block at `place`, "3.", and the number of their tensors."""
     layers: List[nn.Module] = []
-    reads_tokens = document["layers"][0]["kind"] == "embedding"
-    walk = Walk(first_sample(document["input"], reads_tokens))
     used = 0
-    for i, keys in enumerate(document["layers"]):
-        prefix = f"layer{i}.{keys['kind']}."
+    for i, keys in enumerate(documents):
+        prefix = f"layer{place}{i}.{keys['kind']}."
         t = {name[len(prefix) :]: tensor_of(a) for name, a in arrays.items() if name.startswith(prefix)}
         used += len(t)
+        if keys["kind"] == "residual":
+            layers += in_own_order(walk)
+            inner, n = layers_of(keys["layers"], f"{i}.", arrays, walk)
+            layers.append(Residual(*inner, *in_own_order(walk)).eval())
+            used += n
+            continue
         if keys["kind"] not in MAKERS:
-            raise ValueError(f"layer {i} is of the unknown kind {keys['kind']}")
+            raise ValueError(f"layer {place}{i} is of the unknown kind {keys['kind']}")
         layers.append(MAKERS[keys["kind"]](keys, t, walk).eval())
         order = walk.flatten_order() if keys["kind"] == "flatten" else walk.order
         walk.order = None if keys["kind"] in ENDS_ORDER else order
         with torch.no_grad():
             walk.sample = layers[-1](walk.sample)
+    return layers, used
+
+
+def module_of(document: Mapping[str, Any], arrays: Mapping[str, Any]) -> nn.Sequential:
+    """document: the model's; arrays: its weights. KeyError, ValueError: they do not fit each other."""
+    reads_tokens = document["layers"][0]["kind"] == "embedding"
+    walk = Walk(first_sample(document["input"], reads_tokens))
+    layers, used = layers_of(document["layers"], "", arrays, walk)
     if used != len(arrays):
         raise ValueError(f"{len(arrays) - used} tensors are of none of its layers")
-    if walk.order is not None:  # no layer behind restores the order
-        layers.append(Reshape(walk.shape, walk.order))
+    layers += in_own_order(walk)  # no layer behind restores it
     module: nn.Sequential = (Text if reads_tokens else nn.Sequential)(*layers).eval()
     return module
 

@@ -16,6 +16,7 @@ from .torch_layers import (
     ELEMENTWISE,
     GRU,
     LSTM,
+    Attention,
     ChannelLayerNorm,
     Dense,
     MeanOverTime,
@@ -23,8 +24,12 @@ from .torch_layers import (
     PaddedConv2d,
     PaddedMaxPool2d,
     Pads,
+    Positions,
     Reshape,
+    Residual,
+    RMSNorm,
     SlopedHardtanh,
+    TiedHead,
     TimeBatchNorm,
 )
 from .torch_load import Walk, first_sample, pair, same_pads
@@ -52,10 +57,17 @@ def bias_of(module: nn.Module, n: int) -> Tensor:
     return torch.zeros(n) if bias is None else bias.detach()
 
 
+def without_bias(keys: Dict[str, Any], tensors: Dict[str, Tensor], bias: Optional[Tensor]) -> Layer:
+    """The layer with its bias, or with "bias": false."""
+    return ({**keys, "bias": False}, tensors) if bias is None else (keys, {**tensors, "bias": bias.detach()})
+
+
 def save_linear(m: nn.Linear, walk: Walk) -> Layer:
+    keys = {"kind": "dense", "units": m.out_features}
+    if len(walk.shape) == 2 and not isinstance(m, Dense):
+        return without_bias({**keys, "positionwise": True}, {"weight": m.weight.detach().T}, m.bias)
     need(isinstance(m, Dense) or len(walk.shape) == 1, "a Linear of other than vectors; put a Flatten before it")
-    weight = unordered(m.weight.detach().T, walk.flatten_order())
-    return {"kind": "dense", "units": m.out_features}, {"weight": weight, "bias": bias_of(m, m.out_features)}
+    return without_bias(keys, {"weight": unordered(m.weight.detach().T, walk.flatten_order())}, m.bias)
 
 
 def padding_of(shape: Tuple[int, ...], size: Any, stride: Any, padding: Any) -> str:
@@ -123,8 +135,31 @@ def save_layer_norm(m: nn.LayerNorm, walk: Walk) -> Layer:
     need(m.elementwise_affine, "it needs elementwise_affine=True")
     need(len(m.normalized_shape) == 1, "psgd's is over the last dimension")
     need(walk.is_image == isinstance(m, ChannelLayerNorm), "of images psgd's is over the channels")
-    tensors = {"gain": unordered(m.weight.detach(), walk.order), "bias": unordered(bias_of(m, m.weight.numel()), walk.order)}
-    return {"kind": "layer_norm", "epsilon": m.eps}, tensors
+    bias = None if m.bias is None else unordered(m.bias.detach(), walk.order)
+    return without_bias({"kind": "layer_norm", "epsilon": m.eps}, {"gain": unordered(m.weight.detach(), walk.order)}, bias)
+
+
+def save_rms_norm(m: RMSNorm, walk: Walk) -> Layer:
+    return {"kind": "rms_norm", "epsilon": m.eps}, {"gain": unordered(m.weight.detach(), walk.order)}
+
+
+def save_positions(m: Positions, walk: Walk) -> Layer:
+    return {"kind": "position_embedding", "positions": m.weight.shape[0]}, {"weight": m.weight.detach()}
+
+
+def save_attention(m: Attention, walk: Walk) -> Layer:
+    tensors = {"weight": m.qkv.weight.detach().T, "output_weight": m.output.weight.detach().T}
+    if m.qkv.bias is None:
+        return {"kind": "attention", "heads": m.heads, "bias": False}, tensors
+    return (
+        {"kind": "attention", "heads": m.heads},
+        {**tensors, "bias": m.qkv.bias.detach(), "output_bias": m.output.bias.detach()},
+    )
+
+
+def save_head(m: TiedHead, walk: Walk) -> Layer:
+    need(m.embedding is walk.embedding, "its embedding is not the first layer")
+    return {"kind": "head", "tied": 0}, {}
 
 
 def save_flatten(m: nn.Flatten, walk: Walk) -> Layer:
@@ -142,6 +177,7 @@ def save_unflatten(m: nn.Unflatten, walk: Walk) -> Layer:
 
 def save_embedding(m: nn.Embedding, walk: Walk) -> Layer:
     need(m.max_norm is None, "psgd has no max_norm")
+    walk.embedding = m
     return {"kind": "embedding", "vocab": m.num_embeddings, "units": m.embedding_dim}, {"weight": m.weight.detach()}
 
 
@@ -186,6 +222,10 @@ SAVERS: List[Tuple[Type[nn.Module], Callable[[Any, Walk], Layer]]] = [
     (nn.BatchNorm1d, save_batch_norm),
     (nn.BatchNorm2d, save_batch_norm),
     (nn.LayerNorm, save_layer_norm),
+    (RMSNorm, save_rms_norm),
+    (Positions, save_positions),
+    (Attention, save_attention),
+    (TiedHead, save_head),
     (nn.Dropout, lambda m, walk: ({"kind": "dropout", "rate": m.p}, {})),
     (nn.Flatten, save_flatten),
     (nn.Unflatten, save_unflatten),
@@ -213,8 +253,8 @@ def save_one(module: nn.Module, walk: Walk) -> Layer:
 
 
 def leaves(module: nn.Module) -> List[nn.Module]:
-    """The layers of a Sequential, and of those in it."""
-    if not isinstance(module, nn.Sequential):
+    """The layers of a Sequential, and of those in it but residual blocks."""
+    if not isinstance(module, nn.Sequential) or isinstance(module, Residual):
         return [module]
     return [leaf for child in module for leaf in leaves(child)]
 
@@ -231,12 +271,25 @@ def input_of(layers: List[nn.Module], given: Optional[Sequence[int]]) -> List[in
     return shape
 
 
-def convert(layers: List[nn.Module], input: List[int]) -> Tuple[List[Dict[str, Any]], Dict[str, Tensor]]:
+def save_residual(m: Residual, walk: Walk, place: str) -> Tuple[Dict[str, Any], Dict[str, Tensor]]:
+    need(walk.order is None, "behind a Flatten of images psgd has another order of the values")
+    documents, tensors = convert([leaf for child in m for leaf in leaves(child)], walk, f"{place}.")
+    return {"kind": "residual", "layers": documents}, tensors
+
+
+def convert(layers: List[nn.Module], walk: Walk, place: str = "") -> Tuple[List[Dict[str, Any]], Dict[str, Tensor]]:
+    """place: of a residual block, "3."."""
     documents: List[Dict[str, Any]] = []
     tensors: Dict[str, Tensor] = {}
-    walk = Walk(first_sample(input, bool(layers) and isinstance(layers[0], nn.Embedding)))
     for i, module in enumerate(layers):
+        at = f"{place}{i}"
         try:
+            if isinstance(module, Residual):
+                need(not place, "a residual block in a residual block")
+                document, inner = save_residual(module, walk, at)
+                documents.append(document)
+                tensors.update(inner)
+                continue
             document, own = save_one(module, walk)
             order = walk.flatten_order() if document["kind"] == "flatten" else walk.order
             was_training = module.training
@@ -244,9 +297,9 @@ def convert(layers: List[nn.Module], input: List[int]) -> Tuple[List[Dict[str, A
                 sample = module.eval()(walk.sample.to(next(module.parameters(), walk.sample).device))
             module.train(was_training)
         except (ValueError, RuntimeError) as e:
-            raise Invalid(f"layer {i}, {module}: {e}") from None
+            raise Invalid(f"layer {at}, {module}: {e}") from None
         documents.append(document)
-        tensors.update({f"layer{i}.{document['kind']}.{name}": t for name, t in own.items()})
+        tensors.update({f"layer{at}.{document['kind']}.{name}": t for name, t in own.items()})
         walk.sample, walk.order = sample.cpu(), None if document["kind"] in ("dense", "reshape") else order
     return documents, tensors
 
@@ -275,7 +328,8 @@ def save(
         raise Invalid(f"{path}: the name ends with .safetensors", "", "USAGE")
     layers = leaves(module)
     shape = input_of(layers, input)
-    documents, tensors = convert(layers, shape)
+    walk = Walk(first_sample(shape, bool(layers) and isinstance(layers[0], nn.Embedding)))
+    documents, tensors = convert(layers, walk)
     if not tensors:
         raise Invalid("a module without parameters is no model")
     document = {"version": 1, "name": name, "input": shape, "layers": documents, "loss": loss}

@@ -111,6 +111,17 @@ static int get_float(float *out, const json_t *doc, const char *key, double min,
     return 0;
 }
 
+/* Sets *out to the truth value at `key`, or leaves it unchanged if there is none. */
+static int get_flag(bool *out, const json_t *doc, const char *key, const char *at, struct err *e)
+{
+    const json_t *v = json_object_get(doc, key);
+
+    if (v && !json_is_boolean(v))
+        return err_set(e, ERR_CONFIG, "%s/%s: neither true nor false", at, key);
+    *out = v ? json_is_true(v) : *out;
+    return 0;
+}
+
 /* Sets the initialization in `t` from the document, or keeps its default. */
 static int parse_init(struct tensor_spec *t, const json_t *doc, const char *at, struct err *e)
 {
@@ -160,16 +171,21 @@ static int wants_dims(const struct layer_spec *l, int n_dims, const char *what, 
 static int parse_dense(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
 {
     struct tensor_spec w = {.name = "weight", .n_dims = 2, .init = INIT_GLOROT_UNIFORM, .scale = 0.01f};
+    bool has_bias = true, positionwise = false;
     int units;
 
-    if (json_get_int(&units, doc, "units", 1, LAYER_VALUES_MAX, at, e) < 0 || parse_init(&w, doc, at, e) < 0)
+    if (json_get_int(&units, doc, "units", 1, LAYER_VALUES_MAX, at, e) < 0 ||
+        parse_init(&w, doc, at, e) < 0 || get_flag(&has_bias, doc, "bias", at, e) < 0 ||
+        get_flag(&positionwise, doc, "positionwise", at, e) < 0 ||
+        (positionwise && wants_dims(l, 2, "sequences (time, values) if positionwise", at, e) < 0))
         return e->code;
-    l->out = (struct shape){.n_dims = 1, .dim = {units}};
-    w.shape[0] = w.fan_in = (size_t)l->n_in;
+    l->out = positionwise ? (struct shape){.n_dims = 2, .dim = {l->in.dim[0], units}}
+                          : (struct shape){.n_dims = 1, .dim = {units}};
+    w.shape[0] = w.fan_in = (size_t)(positionwise ? l->in.dim[1] : l->n_in);
     w.shape[1] = w.fan_out = (size_t)units;
     if (add_tensor(l, &w, at, e) < 0)
         return e->code;
-    return add_vector(l, "bias", (size_t)units, INIT_ZEROS, false, at, e);
+    return has_bias ? add_vector(l, "bias", (size_t)units, INIT_ZEROS, false, at, e) : 0;
 }
 
 /* Computes one dimension of the output, and the padding before it. */
@@ -249,23 +265,40 @@ static int parse_pool(struct layer_spec *l, const json_t *doc, const char *at, s
     return 0;
 }
 
-static int parse_norm(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
+/* Sets the epsilon, and adds the gain. */
+static int parse_gain(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
+{
+    l->norm.epsilon = 1e-5f;
+    l->out = l->in;
+    if (get_float(&l->norm.epsilon, doc, "epsilon", 1e-12, 1, at, e) < 0)
+        return e->code;
+    return add_vector(l, "gain", (size_t)l->in.dim[l->in.n_dims - 1], INIT_ONES, false, at, e);
+}
+
+static int parse_batch_norm(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
 {
     size_t n = (size_t)l->in.dim[l->in.n_dims - 1];
 
     l->norm.momentum = 0.1f;
-    l->norm.epsilon = 1e-5f;
-    l->out = l->in;
-    if (get_float(&l->norm.momentum, doc, "momentum", 0, 1, at, e) < 0 ||
-        get_float(&l->norm.epsilon, doc, "epsilon", 1e-12, 1, at, e) < 0 ||
-        add_vector(l, "gain", n, INIT_ONES, false, at, e) < 0 ||
-        add_vector(l, "bias", n, INIT_ZEROS, false, at, e) < 0)
-        return e->code;
-    if (l->kind == LAYER_LAYER_NORM)
-        return 0;
-    if (add_vector(l, "running_mean", n, INIT_ZEROS, true, at, e) < 0)
+    if (get_float(&l->norm.momentum, doc, "momentum", 0, 1, at, e) < 0 || parse_gain(l, doc, at, e) < 0 ||
+        add_vector(l, "bias", n, INIT_ZEROS, false, at, e) < 0 ||
+        add_vector(l, "running_mean", n, INIT_ZEROS, true, at, e) < 0)
         return e->code;
     return add_vector(l, "running_var", n, INIT_ONES, true, at, e);
+}
+
+static int parse_layer_norm(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
+{
+    bool has_bias = true;
+
+    if (get_flag(&has_bias, doc, "bias", at, e) < 0 || parse_gain(l, doc, at, e) < 0)
+        return e->code;
+    return has_bias ? add_vector(l, "bias", l->tensors[0].shape[0], INIT_ZEROS, false, at, e) : 0;
+}
+
+static int parse_rms_norm(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
+{
+    return parse_gain(l, doc, at, e);
 }
 
 static int parse_dropout(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
@@ -310,22 +343,82 @@ static int parse_embedding(struct layer_spec *l, const json_t *doc, const char *
     return add_tensor(l, &w, at, e);
 }
 
+static int parse_position_embedding(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
+{
+    struct tensor_spec w = {.name = "weight", .n_dims = 2, .init = INIT_NORMAL, .scale = 0.01f};
+    int positions = l->in.dim[0];
+
+    l->out = l->in;
+    if (wants_dims(l, 2, "sequences (time, values)", at, e) < 0 ||
+        (json_object_get(doc, "positions") &&
+         json_get_int(&positions, doc, "positions", l->in.dim[0], LAYER_VALUES_MAX, at, e) < 0) ||
+        parse_init(&w, doc, at, e) < 0)
+        return e->code;
+    w.shape[0] = w.fan_in = (size_t)positions;
+    w.shape[1] = w.fan_out = (size_t)l->in.dim[1];
+    return add_tensor(l, &w, at, e);
+}
+
+/* The columns of weight are the queries, the keys and the values of all heads. */
+static int parse_attention(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
+{
+    size_t n = (size_t)l->in.dim[1];
+    struct tensor_spec w = {.name = "weight",
+                            .n_dims = 2,
+                            .shape = {n, 3 * n},
+                            .init = INIT_NORMAL,
+                            .scale = 0.02f,
+                            .fan_in = n,
+                            .fan_out = n};
+    struct tensor_spec u;
+    bool has_bias = true;
+
+    l->out = l->in;
+    if (wants_dims(l, 2, "sequences (time, values)", at, e) < 0 ||
+        json_get_int(&l->attention.heads, doc, "heads", 1, 65536, at, e) < 0 ||
+        parse_init(&w, doc, at, e) < 0 || get_flag(&has_bias, doc, "bias", at, e) < 0)
+        return e->code;
+    if (n % (size_t)l->attention.heads != 0)
+        return err_set(e, ERR_CONFIG, "%s/heads: %d heads do not divide the input's %zu values", at,
+                       l->attention.heads, n);
+    u = w;
+    u.name = "output_weight";
+    u.shape[1] = n;
+    if (get_float(&u.scale, doc, "output_scale", 1e-9, 1e3, at, e) < 0 || add_tensor(l, &w, at, e) < 0 ||
+        (has_bias && add_vector(l, "bias", 3 * n, INIT_ZEROS, false, at, e) < 0) ||
+        add_tensor(l, &u, at, e) < 0)
+        return e->code;
+    return has_bias ? add_vector(l, "output_bias", n, INIT_ZEROS, false, at, e) : 0;
+}
+
+static int parse_head(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
+{
+    l->out = l->in;
+    if (wants_dims(l, 2, "sequences (time, values)", at, e) < 0)
+        return e->code;
+    return json_get_int(&l->head.tied, doc, "tied", 0, LAYER_VALUES_MAX, at, e);
+}
+
+static int parse_residual(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
+{
+    (void)doc, (void)at, (void)e;
+    l->out = l->in;
+    return 0;
+}
+
 /* n_gates x units columns: lstm i, f, g, o; gru r, z, n. The gru's second bias is inside the reset gate
  * (PyTorch's b_hn), so each gate has one bias for the input and one for the state. */
 static int parse_recurrent(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
 {
-    const json_t *sequences = json_object_get(doc, "sequences");
     struct tensor_spec w = {.name = "weight", .n_dims = 2, .init = INIT_GLOROT_UNIFORM, .scale = 0.01f};
     struct tensor_spec u = {.name = "recurrent", .n_dims = 2, .init = INIT_ORTHOGONAL};
     int n_gates = l->kind == LAYER_LSTM ? 4 : 3;
     int units;
 
     if (wants_dims(l, 2, "sequences (time, values)", at, e) < 0 ||
-        json_get_int(&units, doc, "units", 1, 65536, at, e) < 0 || parse_init(&w, doc, at, e) < 0)
+        json_get_int(&units, doc, "units", 1, 65536, at, e) < 0 || parse_init(&w, doc, at, e) < 0 ||
+        get_flag(&l->recurrent.sequences, doc, "sequences", at, e) < 0)
         return e->code;
-    if (sequences && !json_is_boolean(sequences))
-        return err_set(e, ERR_CONFIG, "%s/sequences: neither true nor false", at);
-    l->recurrent.sequences = json_is_true(sequences);
     l->out = l->recurrent.sequences ? (struct shape){.n_dims = 2, .dim = {l->in.dim[0], units}}
                                     : (struct shape){.n_dims = 1, .dim = {units}};
     w.shape[0] = w.fan_in = (size_t)l->in.dim[1];
@@ -360,7 +453,7 @@ static int parse_sloped(struct layer_spec *l, const json_t *doc, const char *at,
 
 static const struct {
     const char *name;
-    const char *keys[8]; /* ends with NULL */
+    const char *keys[10]; /* ends with NULL */
     int (*parse)(struct layer_spec *l, const json_t *doc, const char *at, struct err *e);
 } kinds[N_LAYER_KINDS] = {
 #define KEYS(...)                                     __VA_ARGS__
@@ -374,15 +467,24 @@ const char *layer_kind_name(enum layer_kind kind)
     return kinds[kind].name;
 }
 
+const char *layer_spec_place(char out[24], const struct layer_spec *l)
+{
+    if (l->part < 0)
+        snprintf(out, 24, "%d", l->place);
+    else
+        snprintf(out, 24, "%d.%d", l->place, l->part);
+    return out;
+}
+
 int layer_spec_parse(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
 {
     const char *names[N_LAYER_KINDS + 1] = {0};
-    struct layer_spec t = {.in = l->in, .n_in = shape_count(&l->in)};
+    struct layer_spec t = {.in = l->in, .n_in = shape_count(&l->in), .place = l->place, .part = l->part};
     int kind = 0;
 
     if (!json_is_object(doc))
         return err_set(e, ERR_CONFIG, "%s: not an object", at);
-    for (int i = 0; i < N_LAYER_KINDS; i++)
+    for (int i = 0; i < LAYER_SUM; i++)
         names[i] = kinds[i].name;
     if (json_get_choice(&kind, doc, "kind", names, at, e) < 0 ||
         json_only_keys(doc, kinds[kind].keys, at, e) < 0)

@@ -29,7 +29,7 @@ enum init_kind {
     N_INIT_KINDS
 };
 
-enum { SHAPE_DIMS = 3, LAYER_TENSORS = 4, LAYER_VALUES_MAX = 1 << 24 };
+enum { SHAPE_DIMS = 3, LAYER_TENSORS = 4, LAYER_VALUES_MAX = 1 << 24, HEAD_VALUES_MAX = 1 << 26 };
 
 struct shape { /* of a sample: (n), (time, n) or (rows, columns, channels) */
     int n_dims, dim[SHAPE_DIMS];
@@ -53,19 +53,31 @@ struct window_spec {
 
 struct layer_spec {
     enum layer_kind kind;
+    /* In the document: number `place` of its layers, or number `part` of those of the residual block that is
+     * number `place`. part is -1 outside of blocks. A block's sum has the place of its residual. */
+    int place, part;
+    /* The layer that this one works with, that many behind this one in model_spec.layers: of a residual its
+     * sum and the reverse, of a head its embedding and the reverse. 0: none. */
+    int partner;
     struct shape in, out;
     int n_in, n_out; /* values per sample: products of the shapes */
     union {
         struct window_spec window; /* conv2d, max_pool, avg_pool */
         struct {
             float momentum, epsilon;
-        } norm; /* batch_norm, layer_norm */
+        } norm; /* batch_norm, layer_norm, rms_norm */
         struct {
             float rate;
         } dropout;
         struct {
             int vocab;
         } embedding;
+        struct {
+            int heads;
+        } attention;
+        struct {
+            int tied; /* the embedding's place */
+        } head;
         struct {
             bool sequences;
         } recurrent; /* lstm, gru */
@@ -79,7 +91,12 @@ struct layer_spec {
 
 const char *layer_kind_name(enum layer_kind kind);
 
-/* Fills *l, of which `in` is set. `at` is the object's path. ERR_CONFIG with the path inside the document. */
+/* Writes "3", or "3.1" for part 1 of the block that is layer 3. */
+const char *layer_spec_place(char out[24], const struct layer_spec *l);
+
+/* Fills *l, of which `in`, `place` and `part` are set. `at` is the object's path. model_spec.c reads what
+ * depends on other layers: a block's layers, and the size of a head. ERR_CONFIG with the path inside the
+ * document. */
 int layer_spec_parse(struct layer_spec *l, const json_t *doc, const char *at, struct err *e);
 
 int shape_count(const struct shape *s);

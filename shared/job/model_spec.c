@@ -16,6 +16,7 @@ static const char *const loss_names[N_LOSS_KINDS + 1] = {
     [LOSS_SIGMOID_CROSS_ENTROPY] = "sigmoid_cross_entropy",
     [LOSS_MSE] = "mse",
     [LOSS_TANH_SQUARED] = "tanh_squared",
+    [LOSS_TOKEN_CROSS_ENTROPY] = "token_cross_entropy",
 };
 
 static const char *const metric_names[N_METRIC_KINDS + 1] = {
@@ -71,7 +72,7 @@ static int new_tensors(struct model_spec *m, int n, struct err *e)
     return m->tensors ? 0 : err_set(e, ERR_NOMEM, "no memory for a model's %d tensors", n);
 }
 
-/* A layer's tensors are called "layer0.dense.weight". */
+/* A layer's tensors are called "layer0.dense.weight", in a residual block "layer3.1.dense.weight". */
 static int list_layer_tensors(struct model_spec *m, struct err *e)
 {
     struct model_tensor *t;
@@ -82,9 +83,10 @@ static int list_layer_tensors(struct model_spec *m, struct err *e)
     for (int i = 0; i < m->n_layers; i++)
         for (int k = 0; k < m->layers[i].n_tensors; k++, t++) {
             const struct tensor_spec *s = &m->layers[i].tensors[k];
+            char place[24];
 
-            snprintf(t->name, sizeof t->name, "layer%d.%s.%s", i, layer_kind_name(m->layers[i].kind),
-                     s->name);
+            snprintf(t->name, sizeof t->name, "layer%s.%s.%s", layer_spec_place(place, &m->layers[i]),
+                     layer_kind_name(m->layers[i].kind), s->name);
             t->n_dims = s->n_dims;
             memcpy(t->shape, s->shape, sizeof s->shape);
             t->is_statistic = s->is_state;
@@ -93,34 +95,115 @@ static int list_layer_tensors(struct model_spec *m, struct err *e)
     return 0;
 }
 
+/* Gives a head the size of its embedding, which is the model's first layer. */
+static int tie_head(struct model_spec *m, struct layer_spec *l, const char *at, struct err *e)
+{
+    struct layer_spec *embedding = &m->layers[0];
+
+    if (l->head.tied != 0 || embedding->kind != LAYER_EMBEDDING)
+        return err_set(e, ERR_CONFIG, "%s/tied: layer %d is no embedding", at, l->head.tied);
+    if (embedding->partner != 0)
+        return err_set(e, ERR_CONFIG, "%s/tied: an earlier head is tied to layer %d", at, l->head.tied);
+    if (embedding->out.dim[1] != l->in.dim[1])
+        return err_set(e, ERR_CONFIG, "%s: its input has %d values a step, the embedding %d", at,
+                       l->in.dim[1], embedding->out.dim[1]);
+    if ((double)l->in.dim[0] * embedding->embedding.vocab > HEAD_VALUES_MAX)
+        return err_set(e, ERR_CONFIG, "%s: more than %d values a sample", at, HEAD_VALUES_MAX);
+    l->out.dim[1] = embedding->embedding.vocab;
+    l->n_out = shape_count(&l->out);
+    l->partner = (int)(embedding - l);
+    embedding->partner = -l->partner;
+    return 0;
+}
+
+/* Adds the layer `doc` behind the others, whose outputs have the shape *width. */
+static int add_layer(struct model_spec *m, struct shape *width, const json_t *doc, int place, int part,
+                     const char *at, struct err *e)
+{
+    struct layer_spec *l = &m->layers[m->n_layers];
+
+    if (m->n_layers >= MODEL_LAYERS_MAX)
+        return err_set(e, ERR_CONFIG, "%s: more than %d layers, with those of residual blocks", at,
+                       MODEL_LAYERS_MAX);
+    *l = (struct layer_spec){.in = *width, .place = place, .part = part};
+    if (layer_spec_parse(l, doc, at, e) < 0 || (l->kind == LAYER_HEAD && tie_head(m, l, at, e) < 0))
+        return e->code;
+    if (l->kind == LAYER_EMBEDDING && m->n_layers > 0)
+        return err_set(e, ERR_CONFIG, "%s: an embedding reads tokens: it can only be the first layer", at);
+    if (l->kind == LAYER_RESIDUAL && part >= 0)
+        return err_set(e, ERR_CONFIG, "%s: a residual block in a residual block", at);
+    for (int k = 0; k < l->n_tensors; k++)
+        count_values(m, l->tensors[k].is_state, tensor_spec_count(&l->tensors[k]));
+    if (check_n_params(m, at, e) < 0)
+        return e->code;
+    l->first_tensor = m->n_tensors;
+    m->n_tensors += l->n_tensors;
+    m->n_layers++;
+    *width = l->out;
+    return 0;
+}
+
+/* Adds the layers of the residual block that was added last, and their sum with its input. */
+static int add_block(struct model_spec *m, struct shape *width, const json_t *layers, const char *at,
+                     struct err *e)
+{
+    const int first = m->n_layers - 1;
+    const struct layer_spec residual = m->layers[first];
+    const json_t *v;
+    size_t i;
+
+    if (json_array_size(layers) == 0)
+        return err_set(e, ERR_CONFIG, "%s/layers: %s", at,
+                       json_is_array(layers) ? "no layers"
+                       : layers              ? "not an array"
+                                             : "missing");
+    json_array_foreach(layers, i, v)
+    {
+        char inner[2 * PATH_LEN];
+
+        snprintf(inner, sizeof inner, "%s/layers/%zu", at, i);
+        if (add_layer(m, width, v, residual.place, (int)i, inner, e) < 0)
+            return e->code;
+    }
+    if (width->n_dims != residual.in.n_dims ||
+        memcmp(width->dim, residual.in.dim, (size_t)width->n_dims * sizeof *width->dim) != 0) {
+        char in[48], out[48];
+
+        return err_set(e, ERR_CONFIG, "%s: its layers turn %s into %s, which cannot be added", at,
+                       shape_text(in, &residual.in), shape_text(out, width));
+    }
+    if (m->n_layers >= MODEL_LAYERS_MAX)
+        return err_set(e, ERR_CONFIG, "%s: more than %d layers, with those of residual blocks", at,
+                       MODEL_LAYERS_MAX);
+    m->layers[m->n_layers] = residual;
+    m->layers[m->n_layers].kind = LAYER_SUM;
+    m->layers[m->n_layers].first_tensor = m->n_tensors;
+    m->layers[m->n_layers].partner = first - m->n_layers;
+    m->layers[first].partner = m->n_layers - first;
+    m->n_layers++;
+    return 0;
+}
+
 static int parse_layers(struct model_spec *m, const json_t *layers, struct err *e)
 {
     struct shape width = m->in;
+    const json_t *v;
+    size_t i;
 
     if (!json_is_array(layers))
         return err_set(e, ERR_CONFIG, "/layers: %s", layers ? "not an array" : "missing");
     if (json_array_size(layers) == 0 || json_array_size(layers) > MODEL_LAYERS_MAX)
         return err_set(e, ERR_CONFIG, "/layers: %zu layers, expected 1 to %d", json_array_size(layers),
                        MODEL_LAYERS_MAX);
-    m->n_layers = (int)json_array_size(layers);
-    for (int i = 0; i < m->n_layers; i++) {
-        struct layer_spec *l = &m->layers[i];
+    json_array_foreach(layers, i, v)
+    {
         char at[PATH_LEN];
 
-        snprintf(at, sizeof at, "/layers/%d", i);
-        l->in = width;
-        if (layer_spec_parse(l, json_array_get(layers, (size_t)i), at, e) < 0)
+        snprintf(at, sizeof at, "/layers/%zu", i);
+        if (add_layer(m, &width, v, (int)i, -1, at, e) < 0 ||
+            (m->layers[m->n_layers - 1].kind == LAYER_RESIDUAL &&
+             add_block(m, &width, json_object_get(v, "layers"), at, e) < 0))
             return e->code;
-        if (l->kind == LAYER_EMBEDDING && i > 0)
-            return err_set(e, ERR_CONFIG, "%s: an embedding reads tokens: it can only be the first layer",
-                           at);
-        for (int k = 0; k < l->n_tensors; k++)
-            count_values(m, l->tensors[k].is_state, tensor_spec_count(&l->tensors[k]));
-        if (check_n_params(m, at, e) < 0)
-            return e->code;
-        l->first_tensor = m->n_tensors;
-        m->n_tensors += l->n_tensors;
-        width = l->out;
     }
     m->n_out = shape_count(&width);
     if (m->n_trained == 0)
@@ -262,9 +345,9 @@ static int parse_metrics(struct model_spec *m, const json_t *metrics, struct err
         json_decref(one);
         if (rc < 0)
             return rc;
-        if ((kind == METRIC_AUC || kind == METRIC_EER) && m->n_out > 2)
+        if ((kind == METRIC_AUC || kind == METRIC_EER) && model_spec_classes(m) > 2)
             return err_set(e, ERR_CONFIG, "/metrics/%zu: %s is for two classes, the model has %d outputs", i,
-                           metric_names[kind], m->n_out);
+                           metric_names[kind], model_spec_classes(m));
         m->metrics[kind] = true;
     }
     return 0;
@@ -289,6 +372,7 @@ static int parse_head(struct model_spec *m, const json_t *doc, const char *const
 static int parse_network(struct model_spec *m, const json_t *doc, struct err *e)
 {
     static const char *const keys[] = {"version", "name", "input", "layers", "loss", "metrics", NULL};
+    char text[48];
     int loss;
 
     if (parse_head(m, doc, keys, e) < 0 ||
@@ -299,6 +383,12 @@ static int parse_network(struct model_spec *m, const json_t *doc, struct err *e)
         json_get_choice(&loss, doc, "loss", loss_names, "", e) < 0)
         return e->code;
     m->loss = (enum loss_kind)loss;
+    if (m->loss == LOSS_TOKEN_CROSS_ENTROPY && m->layers[m->n_layers - 1].out.n_dims != 2)
+        return err_set(e, ERR_CONFIG,
+                       "/loss: token_cross_entropy needs outputs (time, classes), the last layer has %s",
+                       shape_text(text, &m->layers[m->n_layers - 1].out));
+    if (m->loss == LOSS_TOKEN_CROSS_ENTROPY && model_spec_classes(m) < 2)
+        return err_set(e, ERR_CONFIG, "/loss: token_cross_entropy needs two or more outputs a step");
     if (m->loss == LOSS_SOFTMAX_CROSS_ENTROPY && m->n_out < 2)
         return err_set(e, ERR_CONFIG,
                        "/loss: softmax_cross_entropy needs two or more outputs, the last layer has one; "
@@ -419,6 +509,21 @@ int model_spec_vocab(const struct model_spec *m)
     return m->n_layers > 0 && m->layers[0].kind == LAYER_EMBEDDING ? m->layers[0].embedding.vocab : 0;
 }
 
+int model_spec_classes(const struct model_spec *m)
+{
+    return m->loss == LOSS_TOKEN_CROSS_ENTROPY ? m->layers[m->n_layers - 1].out.dim[1] : m->n_out;
+}
+
+int model_spec_labels(const struct model_spec *m)
+{
+    return m->loss == LOSS_TOKEN_CROSS_ENTROPY ? m->layers[m->n_layers - 1].out.dim[0] : 1;
+}
+
+bool loss_kind_needs_labels(enum loss_kind kind)
+{
+    return kind == LOSS_SOFTMAX_CROSS_ENTROPY || kind == LOSS_TOKEN_CROSS_ENTROPY;
+}
+
 int model_spec_measures(const struct model_spec *m, bool has_labels, struct err *e)
 {
     for (int kind = 0; !has_labels && kind < N_METRIC_KINDS; kind++)
@@ -426,9 +531,9 @@ int model_spec_measures(const struct model_spec *m, bool has_labels, struct err 
             return err_set(e, ERR_CONFIG,
                            "model \"%s\" has the metric %s, which needs labels; the data set has targets",
                            m->name, metric_names[kind]);
-    if (m->metrics[METRIC_CONFUSION] && m->n_out > MODEL_CONFUSION_MAX)
+    if (m->metrics[METRIC_CONFUSION] && model_spec_classes(m) > MODEL_CONFUSION_MAX)
         return err_set(e, ERR_CONFIG,
                        "model \"%s\" has the metric confusion for %d classes; at most %d are supported",
-                       m->name, m->n_out, MODEL_CONFUSION_MAX);
+                       m->name, model_spec_classes(m), MODEL_CONFUSION_MAX);
     return 0;
 }

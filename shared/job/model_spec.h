@@ -8,6 +8,9 @@
  * Input: [values], [time, values], [time] tokens if an embedding is the first layer, or [rows, columns,
  * channels]. Layers: shared/job/layer_kinds.h. Losses, on the last layer's outputs z (n, k):
  *   softmax_cross_entropy   -log softmax(z)[label]
+ *   token_cross_entropy     the same at each step of (time, k) outputs: a sample has a label for each step,
+ *   as
+ *                           the next token of a language model, and the mean is over all steps of all samples
  *   sigmoid_cross_entropy   sum over the k outputs of -y log s(z) - (1 - y) log(1 - s(z)), s(z) the logistic
  *                           function: k times PyTorch's BCEWithLogitsLoss, which takes their mean. A label's
  *                           y is its one-hot, for k = 1 the label itself, 0 or 1; targets are from 0 to 1
@@ -56,6 +59,7 @@ enum loss_kind {
     LOSS_SIGMOID_CROSS_ENTROPY,
     LOSS_MSE,
     LOSS_TANH_SQUARED,
+    LOSS_TOKEN_CROSS_ENTROPY,
     N_LOSS_KINDS
 };
 enum metric_kind {
@@ -87,7 +91,8 @@ struct model_spec {
     char name[64];
     bool has_trainer; /* a training program computes it: there are tensors, no input, layers, loss, metrics */
     struct shape in;
-    int n_in, n_out; /* values per sample; n_out = number of classes, or of values to regress */
+    int n_in,
+        n_out; /* values per sample; n_out = number of classes, or of values to regress, of each label */
     int n_layers;
     struct layer_spec layers[MODEL_LAYERS_MAX];
     enum loss_kind loss;
@@ -121,6 +126,12 @@ void model_spec_free(struct model_spec *m); /* NULL is allowed */
 const struct model_tensor *model_spec_tensor(const struct model_spec *m, int layer, int k);
 /* Returns the size of the model's vocabulary, tokens 0 .. vocab - 1; 0: its input is not tokens. */
 int model_spec_vocab(const struct model_spec *m);
+/* Returns the labels of a sample: 1, under token_cross_entropy one for each step. */
+int model_spec_labels(const struct model_spec *m);
+/* Returns the outputs for one label: all, under token_cross_entropy those of a step. */
+int model_spec_classes(const struct model_spec *m);
+/* Whether the loss is for classes, so that targets have no meaning. */
+bool loss_kind_needs_labels(enum loss_kind kind);
 /* ERR_CONFIG: a metric of labels with targets, or a confusion matrix of more than MODEL_CONFUSION_MAX
  * classes. */
 int model_spec_measures(const struct model_spec *m, bool has_labels, struct err *e);

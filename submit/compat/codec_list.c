@@ -201,7 +201,7 @@ static int check_count(const char *text, const struct model_spec *m, struct err 
 
 static int read_commas(struct list_reading *r, const char *text, struct err *e)
 {
-    char one[CHAIN_TEXT_MAX + 1], name[CHAIN_NAME_MAX + 1];
+    char one[CHAIN_TEXT_MAX + 1], name[CHAIN_NAME_MAX + 1], place[24];
 
     if (check_count(text, r->m, e) < 0)
         return e->code;
@@ -210,7 +210,7 @@ static int read_commas(struct list_reading *r, const char *text, struct err *e)
 
         if (!has_parameters(r->m, i))
             continue;
-        snprintf(name, sizeof name, "layer%d", i);
+        snprintf(name, sizeof name, "layer%s", layer_spec_place(place, &r->m->layers[i]));
         if (snprintf(one, sizeof one, "%.*s", (int)length, text) >= (int)sizeof one)
             return err_set(e, ERR_CONFIG, "%s: more than %d characters", name, CHAIN_TEXT_MAX);
         if (add_entry(r, name, one, e) < 0)
@@ -248,7 +248,7 @@ static int read_object(struct list_reading *r, const char *text, struct err *e)
  * A training program's model has no layers: all entries of the list. */
 static int list_entries(struct list_reading *r, const struct chain_list *chains, struct err *e)
 {
-    char name[CHAIN_NAME_MAX + 1];
+    char name[CHAIN_NAME_MAX + 1], place[24];
     const char *tensor;
     size_t n;
 
@@ -256,7 +256,7 @@ static int list_entries(struct list_reading *r, const struct chain_list *chains,
     for (int i = 0; i < r->m->n_layers; i++) {
         if (!has_parameters(r->m, i))
             continue;
-        snprintf(name, sizeof name, "layer%d", i);
+        snprintf(name, sizeof name, "layer%s", layer_spec_place(place, &r->m->layers[i]));
         tensor = model_spec_tensor(r->m, i, 0)->name;
         json_object_set(r->l->entries, name,
                         json_object_get(r->given, chains->of[chain_list_find(chains, tensor)].name));

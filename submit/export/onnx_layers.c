@@ -74,11 +74,30 @@ static void to_reshape(struct onnx_graph *g, int layer)
     reshape(g, &g->m->layers[layer].out);
 }
 
+/* at <- at w + b over the last dimension. Tensors k and, if has_bias, k + 1 of the layer. */
+static void linear_map(struct onnx_graph *g, int layer, int k, bool has_bias)
+{
+    char weight[TENSOR_NAME], bias[TENSOR_NAME];
+
+    put_weights(g, weight, layer, k);
+    ONNX_OP(g, "MatMul", NULL, g->at, weight);
+    if (!has_bias)
+        return;
+    put_weights(g, bias, layer, k + 1);
+    ONNX_OP(g, "Add", NULL, g->at, bias);
+}
+
 static void to_dense(struct onnx_graph *g, int layer)
 {
     const struct layer_spec *l = &g->m->layers[layer];
     char weight[TENSOR_NAME], bias[TENSOR_NAME];
 
+    if (l->out.n_dims > 1 || l->n_tensors == 1) {
+        if (l->out.n_dims == 1 && l->in.n_dims > 1)
+            reshape(g, &(struct shape){.n_dims = 1, .dim = {l->n_in}});
+        linear_map(g, layer, 0, l->n_tensors > 1);
+        return;
+    }
     if (l->in.n_dims > 1)
         reshape(g, &(struct shape){.n_dims = 1, .dim = {l->n_in}});
     put_weights(g, weight, layer, 0);
@@ -186,25 +205,44 @@ static void mean_of_last(struct onnx_graph *g, char out[ONNX_VALUE], const char 
     onnx_op(g, out, "ReduceMean", ONNX_INPUTS(x), &a);
 }
 
+/* at <- x / sqrt(mean of x^2 + epsilon) * gain, over the last dimension */
+static void divide_by_rms(struct onnx_graph *g, int layer, const char *x)
+{
+    char gain[TENSOR_NAME];
+    char square[ONNX_VALUE], epsilon[ONNX_VALUE];
+
+    put_weights(g, gain, layer, 0);
+    onnx_number(g, epsilon, g->m->layers[layer].norm.epsilon);
+    onnx_op(g, square, "Mul", ONNX_INPUTS(x, x), NULL);
+    mean_of_last(g, square, square);
+    onnx_op(g, square, "Add", ONNX_INPUTS(square, epsilon), NULL);
+    onnx_op(g, square, "Sqrt", ONNX_INPUTS(square), NULL);
+    ONNX_OP(g, "Div", NULL, x, square);
+    ONNX_OP(g, "Mul", NULL, g->at, gain);
+}
+
 /* LayerNormalization exists only since operator set 17, so it is composed of other operators. */
 static void to_layer_norm(struct onnx_graph *g, int layer)
 {
-    char gain[TENSOR_NAME], bias[TENSOR_NAME];
-    char mean[ONNX_VALUE], centred[ONNX_VALUE], var[ONNX_VALUE], epsilon[ONNX_VALUE];
+    char bias[TENSOR_NAME], centred[ONNX_VALUE];
 
     onnx_channels_last(g);
-    put_weights(g, gain, layer, 0);
+    mean_of_last(g, centred, g->at);
+    onnx_op(g, centred, "Sub", ONNX_INPUTS(g->at, centred), NULL);
+    divide_by_rms(g, layer, centred);
+    if (g->m->layers[layer].n_tensors == 1)
+        return;
     put_weights(g, bias, layer, 1);
-    onnx_number(g, epsilon, g->m->layers[layer].norm.epsilon);
-    mean_of_last(g, mean, g->at);
-    onnx_op(g, centred, "Sub", ONNX_INPUTS(g->at, mean), NULL);
-    onnx_op(g, var, "Mul", ONNX_INPUTS(centred, centred), NULL);
-    mean_of_last(g, var, var);
-    onnx_op(g, var, "Add", ONNX_INPUTS(var, epsilon), NULL);
-    onnx_op(g, var, "Sqrt", ONNX_INPUTS(var), NULL);
-    ONNX_OP(g, "Div", NULL, centred, var);
-    ONNX_OP(g, "Mul", NULL, g->at, gain);
     ONNX_OP(g, "Add", NULL, g->at, bias);
+}
+
+static void to_rms_norm(struct onnx_graph *g, int layer)
+{
+    char x[ONNX_VALUE];
+
+    onnx_channels_last(g);
+    memcpy(x, g->at, sizeof x);
+    divide_by_rms(g, layer, x);
 }
 
 static void to_nothing(struct onnx_graph *g, int layer)
@@ -218,6 +256,102 @@ static void to_embedding(struct onnx_graph *g, int layer)
 
     put_weights(g, weight, layer, 0);
     ONNX_OP(g, "Gather", NULL, weight, g->at);
+}
+
+/* The whole tensor is in the graph, and Slice takes the rows of the model's steps. */
+static void to_position_embedding(struct onnx_graph *g, int layer)
+{
+    const struct layer_spec *l = &g->m->layers[layer];
+    const int64_t zero = 0, time = l->in.dim[0];
+    char weight[TENSOR_NAME], first[ONNX_VALUE], end[ONNX_VALUE], rows[ONNX_VALUE];
+
+    put_weights(g, weight, layer, 0);
+    onnx_ints(g, first, &zero, 1);
+    onnx_ints(g, end, &time, 1);
+    onnx_op(g, rows, "Slice", ONNX_INPUTS(weight, first, end), NULL);
+    ONNX_OP(g, "Add", NULL, g->at, rows);
+}
+
+/* (time, time): 0 on the diagonal and below, above it so small that its softmax is 0. */
+static void causal_mask(struct onnx_graph *g, char out[ONNX_VALUE], int time)
+{
+    const size_t dims[2] = {(size_t)time, (size_t)time};
+    float *v = calloc(dims[0] * dims[1], sizeof *v);
+
+    onnx_value(g, out);
+    g->out.failed |= !v;
+    for (size_t i = 0; v && i < dims[0]; i++)
+        for (size_t j = i + 1; j < dims[1]; j++)
+            v[i * dims[1] + j] = -1e30f;
+    if (v)
+        onnx_initializer(g, out, ONNX_FLOAT, dims, 2, v, dims[0] * dims[1] * sizeof *v);
+    free(v);
+}
+
+/* out: number `which` of the queries, keys and values in at (3, N, heads, time, e). */
+static void one_of_three(struct onnx_graph *g, char out[ONNX_VALUE], int64_t which)
+{
+    char index[ONNX_VALUE];
+
+    onnx_value(g, index);
+    onnx_initializer(g, index, ONNX_INT64, NULL, 0, &which, sizeof which);
+    onnx_op(g, out, "Gather", ONNX_INPUTS(g->at, index), NULL);
+}
+
+static void to_attention(struct onnx_graph *g, int layer)
+{
+    const struct layer_spec *l = &g->m->layers[layer];
+    const int time = l->in.dim[0], heads = l->attention.heads, e = l->in.dim[1] / heads;
+    const bool has_bias = l->n_tensors == 4;
+    char q[ONNX_VALUE], k[ONNX_VALUE], v[ONNX_VALUE], other[ONNX_VALUE];
+    struct protobuf a = {0};
+
+    linear_map(g, layer, 0, has_bias);
+    onnx_ints(g, other, (const int64_t[]){0, time, 3, heads, e}, 5);
+    ONNX_OP(g, "Reshape", NULL, g->at, other);
+    transpose(g, (const int64_t[]){2, 0, 3, 1, 4}, 5);
+    one_of_three(g, q, 0);
+    one_of_three(g, k, 1);
+    one_of_three(g, v, 2);
+    onnx_attr_ints(&a, "perm", (const int64_t[]){0, 1, 3, 2}, 4);
+    onnx_op(g, k, "Transpose", ONNX_INPUTS(k), &a);
+    ONNX_OP(g, "MatMul", NULL, q, k);
+    onnx_number(g, other, 1 / sqrtf((float)e));
+    ONNX_OP(g, "Mul", NULL, g->at, other);
+    causal_mask(g, other, time);
+    ONNX_OP(g, "Add", NULL, g->at, other);
+    onnx_attr_int(&a, "axis", -1);
+    ONNX_OP(g, "Softmax", &a, g->at);
+    ONNX_OP(g, "MatMul", NULL, g->at, v);
+    transpose(g, (const int64_t[]){0, 2, 1, 3}, 4);
+    reshape(g, &l->out);
+    linear_map(g, layer, has_bias ? 2 : 1, has_bias);
+}
+
+/* The embedding has put its weight into the graph. */
+static void to_head(struct onnx_graph *g, int layer)
+{
+    const char *weight = model_spec_tensor(g->m, layer + g->m->layers[layer].partner, 0)->name;
+    char turned[ONNX_VALUE];
+    struct protobuf a = {0};
+
+    onnx_attr_ints(&a, "perm", (const int64_t[]){1, 0}, 2);
+    onnx_op(g, turned, "Transpose", ONNX_INPUTS(weight), &a);
+    ONNX_OP(g, "MatMul", NULL, g->at, turned);
+}
+
+static void to_residual(struct onnx_graph *g, int layer)
+{
+    (void)layer;
+    onnx_channels_last(g);
+    memcpy(g->around, g->at, sizeof g->around);
+}
+
+static void to_sum(struct onnx_graph *g, int layer)
+{
+    (void)layer;
+    onnx_channels_last(g);
+    ONNX_OP(g, "Add", NULL, g->at, g->around);
 }
 
 /* The numbers of psgd's gates in the order of ONNX. */

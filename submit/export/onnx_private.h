@@ -18,6 +18,7 @@ struct onnx_graph {
     const char *prefix;
     struct protobuf out;
     char at[ONNX_VALUE];      /* the output of the last converted layer */
+    char around[ONNX_VALUE];  /* the input of the residual block that is being converted */
     char lengths[ONNX_VALUE]; /* lengths of the texts, (N) floats; "": not needed */
     bool is_nchw;             /* `at` is an image with its channels first */
     int n_values, n_nodes;

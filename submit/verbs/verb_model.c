@@ -60,12 +60,13 @@ static void print_layers(const struct model_spec *m)
     char in[48], out[48];
 
     printf("Model %s: input %s, loss %s\n\n", m->name, shape_text(in, &m->in), loss_kind_name(m->loss));
-    printf("%5s  %-14s  %-18s  %-18s  %12s\n", "layer", "kind", "in", "out", "parameters");
+    printf("%5s  %-18s  %-18s  %-18s  %12s\n", "layer", "kind", "in", "out", "parameters");
     for (int i = 0; i < m->n_layers; i++) {
         const struct layer_spec *l = &m->layers[i];
+        char place[24];
 
-        printf("%5d  %-14s  %-18s  %-18s  %12zu\n", i, layer_kind_name(l->kind), shape_text(in, &l->in),
-               shape_text(out, &l->out), count_params(l));
+        printf("%5s  %-18s  %-18s  %-18s  %12zu\n", layer_spec_place(place, l), layer_kind_name(l->kind),
+               shape_text(in, &l->in), shape_text(out, &l->out), count_params(l));
     }
 }
 
@@ -110,8 +111,9 @@ static json_t *layer_json(const struct model_spec *m, int i)
     const struct layer_spec *l = &m->layers[i];
     char in[48], out[48];
 
-    return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o}", "layer", i, "kind", layer_kind_name(l->kind), "in",
-                     shape_text(in, &l->in), "out", shape_text(out, &l->out), "n_params",
+    return json_pack("{s:i, s:o, s:s, s:s, s:s, s:I, s:o}", "layer", l->place, "part",
+                     l->part < 0 ? json_null() : json_integer(l->part), "kind", layer_kind_name(l->kind),
+                     "in", shape_text(in, &l->in), "out", shape_text(out, &l->out), "n_params",
                      (json_int_t)count_params(l), "tensors",
                      model_tensors_json(m, l->first_tensor, l->n_tensors));
 }

@@ -47,7 +47,7 @@ static void try_tensors(struct model_spec *m)
 static void try_net(const struct model_spec *m)
 {
     static const float x[SMALL];
-    const int32_t label = m->n_out == 1 ? 1 : m->n_out - 1;
+    static int32_t labels[SMALL];
     const struct tensor_view *t;
     struct net_score s = {0};
     size_t n, total = 0;
@@ -56,9 +56,11 @@ static void try_net(const struct model_spec *m)
 
     if (net_new(&net, m, 1, &e) < 0)
         abort();
+    for (int i = 0; !m->has_trainer && i < model_spec_labels(m); i++)
+        labels[i] = m->n_out == 1 ? 1 : model_spec_classes(m) - 1;
     net_init(net, 1);
     if (!m->has_trainer)
-        net_train(net, &(struct net_batch){.x = x, .truth = {.labels = &label}, .n = 1}, &s);
+        net_train(net, &(struct net_batch){.x = x, .truth = {.labels = labels}, .n = 1}, &s);
     n = net_tensors(net, &t);
     for (size_t i = 0; i < n; i++)
         total += tensor_count(&t[i]);
@@ -76,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     if (json_parse(&doc, (const char *)bytes, len, "input", &e) < 0)
         return 0;
     if (model_spec_parse(&m, doc, &e) == 0) {
-        if (m.n_params <= SMALL && m.n_in <= SMALL)
+        if (m.n_params <= SMALL && m.n_in <= SMALL && (m.has_trainer || model_spec_labels(&m) <= SMALL))
             try_net(&m);
         try_tensors(&m);
     }

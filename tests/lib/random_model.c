@@ -43,7 +43,8 @@ static struct shape any(struct rng *r)
 static void any_dense(struct config *c, struct rng *r)
 {
     c->in = any(r);
-    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"dense\",\"units\":%d}", from_to(r, 1, 20));
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"dense\",\"units\":%d,\"bias\":%s,\"positionwise\":%s}",
+             from_to(r, 1, 20), coin(r) ? "true" : "false", c->in.n_dims == 2 && coin(r) ? "true" : "false");
 }
 
 /* A window that fits, or one of any size with "same". */
@@ -87,7 +88,47 @@ static void any_batch_norm(struct config *c, struct rng *r)
 static void any_layer_norm(struct config *c, struct rng *r)
 {
     c->in = any(r);
-    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"layer_norm\",\"epsilon\":%g}", coin(r) ? 1e-5 : 1e-2);
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"layer_norm\",\"epsilon\":%g,\"bias\":%s}",
+             coin(r) ? 1e-5 : 1e-2, coin(r) ? "true" : "false");
+}
+
+static void any_rms_norm(struct config *c, struct rng *r)
+{
+    c->in = any(r);
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"rms_norm\",\"epsilon\":%g}", coin(r) ? 1e-5 : 1e-2);
+}
+
+static void any_position_embedding(struct config *c, struct rng *r)
+{
+    c->in = sequence(r);
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"position_embedding\",\"positions\":%d}",
+             c->in.dim[0] + from_to(r, 0, 3));
+}
+
+/* Up to 20 steps: more than a strip and a tile of the products of a head (nn/kernels/strip.h). */
+static void any_attention(struct config *c, struct rng *r)
+{
+    const int heads = from_to(r, 1, 3);
+
+    c->in = (struct shape){.n_dims = 2, .dim = {from_to(r, 1, 20), heads * from_to(r, 1, 3)}};
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"attention\",\"heads\":%d,\"bias\":%s}", heads,
+             coin(r) ? "true" : "false");
+}
+
+static void any_residual(struct config *c, struct rng *r)
+{
+    c->in = sequence(r);
+    snprintf(c->layer, sizeof c->layer,
+             "{\"kind\":\"residual\",\"layers\":[{\"kind\":\"%s\"},{\"kind\":\"dense\",\"units\":%d,"
+             "\"positionwise\":true}]}",
+             coin(r) ? "tanh" : "gelu", c->in.dim[1]);
+}
+
+/* Behind an embedding, and another layer. */
+static void any_head(struct config *c, struct rng *r)
+{
+    c->in = sequence(r);
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"tanh\"},{\"kind\":\"head\",\"tied\":0}");
 }
 
 static void any_dropout(struct config *c, struct rng *r)
@@ -155,6 +196,12 @@ static void (*const any_layer[N_LAYER_KINDS])(struct config *c, struct rng *r) =
     [LAYER_AVG_POOL] = any_avg_pool,
     [LAYER_BATCH_NORM] = any_batch_norm,
     [LAYER_LAYER_NORM] = any_layer_norm,
+    [LAYER_RMS_NORM] = any_rms_norm,
+    [LAYER_POSITION_EMBEDDING] = any_position_embedding,
+    [LAYER_ATTENTION] = any_attention,
+    [LAYER_HEAD] = any_head,
+    [LAYER_RESIDUAL] = any_residual,
+    [LAYER_SUM] = any_residual,
     [LAYER_DROPOUT] = any_dropout,
     [LAYER_RESHAPE] = any_reshape,
     [LAYER_EMBEDDING] = any_embedding,
@@ -190,7 +237,8 @@ void random_model(char *out, size_t size, enum layer_kind kind, struct rng *r)
     struct config c;
     char shape[64], below[192];
     enum loss_kind loss;
-    bool reads_tokens, has_head;
+    const char *end = "";
+    bool reads_tokens;
 
     if (any_layer[kind])
         any_layer[kind](&c, r);
@@ -201,7 +249,7 @@ void random_model(char *out, size_t size, enum layer_kind kind, struct rng *r)
              : c.in.n_dims == 2 ? "[%d,%d]"
                                 : "[%d,%d,%d]",
              c.in.dim[0], c.in.dim[1], c.in.dim[2]);
-    reads_tokens = kind == LAYER_EMBEDDING ||
+    reads_tokens = kind == LAYER_EMBEDDING || kind == LAYER_HEAD ||
                    (strstr("lstm gru mean_over_time", layer_kind_name(kind)) && coin(r));
     if (reads_tokens)
         snprintf(below, sizeof below,
@@ -213,8 +261,11 @@ void random_model(char *out, size_t size, enum layer_kind kind, struct rng *r)
                  "\"shape\":%s}",
                  from_to(r, 1, 3), shape_count(&c.in), shape);
     loss = (enum loss_kind)rng_below(r, N_LOSS_KINDS);
+    if (loss == LOSS_TOKEN_CROSS_ENTROPY)
+        end = ",{\"kind\":\"dense\",\"units\":6},{\"kind\":\"reshape\",\"shape\":[2,3]}";
     /* The layer may have one output, and then there are no classes to distinguish. */
-    has_head = coin(r) || loss == LOSS_SOFTMAX_CROSS_ENTROPY;
-    snprintf(out, size, "{\"version\":1,\"name\":\"m\",%s,%s%s],\"loss\":\"%s\"}", below, c.layer,
-             has_head ? ",{\"kind\":\"dense\",\"units\":3}" : "", loss_kind_name(loss));
+    else if (coin(r) || loss == LOSS_SOFTMAX_CROSS_ENTROPY)
+        end = ",{\"kind\":\"dense\",\"units\":3}";
+    snprintf(out, size, "{\"version\":1,\"name\":\"m\",%s,%s%s],\"loss\":\"%s\"}", below, c.layer, end,
+             loss_kind_name(loss));
 }

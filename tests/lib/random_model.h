@@ -14,8 +14,8 @@ enum { RANDOM_MODEL_LEN = 640 };
 bool random_model_knows(enum layer_kind kind);
 
 /* The layer follows one with parameters, so that its input gradient is checked as well: an embedding before
- * sequences half of the time, else a dense layer. Half of the time a dense layer follows. The loss is
- * random. */
+ * sequences half of the time, else a dense layer. Half of the time a dense layer follows, and
+ * where the loss, which is random, needs it. */
 void random_model(char *out, size_t size, enum layer_kind kind, struct rng *r);
 
 #endif

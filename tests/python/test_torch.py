@@ -20,6 +20,7 @@ def L(kind, **keys):
 
 
 OUT = L("dense", units=3)
+EACH = {"positionwise": True, "bias": False}
 # name: input, layers. Each ends with three outputs.
 MODELS = {
     "dense": ([7], [L("dense", units=5), L("tanh"), OUT]),
@@ -60,6 +61,27 @@ MODELS = {
     "time-norms": (
         [5, 4],
         [L("batch_norm"), L("layer_norm"), L("gru", units=4, sequences=True), L("softmax"), L("mean_over_time"), OUT],
+    ),
+    "residual": (
+        [5, 4],
+        [
+            L("residual", layers=[L("rms_norm"), L("dense", units=7, positionwise=True), L("dense", units=4, **EACH)]),
+            L("position_embedding", positions=6),
+            L("layer_norm", bias=False),
+            L("residual", layers=[L("layer_norm"), L("attention", heads=2)]),
+            L("attention", heads=4, bias=False),
+            L("lstm", units=3),
+            L("residual", layers=[L("dense", units=3, bias=False)]),
+            OUT,
+        ],
+    ),
+    "residual-of-image": (
+        [4, 4, 2],
+        [L("residual", layers=[L("conv2d", filters=2, kernel=3, padding="same"), L("relu")]), L("tanh"), OUT],
+    ),
+    "tied": (
+        [1],
+        [L("embedding", vocab=3, units=4), L("residual", layers=[L("attention", heads=2)]), L("head", tied=0)],
     ),
     "tokens": (
         [6],

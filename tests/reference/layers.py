@@ -127,6 +127,37 @@ for kind in ("lstm", "gru"):
          [L("embedding", vocab=9, units=2), L(kind, units=3, sequences=True), dense(2)],
          loss="softmax_cross_entropy", lengths=[2, 4, 1])
 
+# transformers: sizes with and without a remainder after the strips and tiles of nn/kernels/strip.h
+def each(units, **keys):
+    return dense(units) | {"positionwise": True, **keys}
+
+
+behind("dense-positionwise", [5, 3], [each(7)])
+behind("dense-without-bias", [5], [L("dense", units=4, bias=False)])
+behind("dense-positionwise-without-bias", [2, 3], [each(4, bias=False)])
+behind("layer-norm-without-bias", [3, 7], [L("layer_norm", bias=False)])
+behind("rms-norm", [6], [L("rms_norm")])
+behind("rms-norm-sequence", [3, 17], [L("rms_norm", epsilon=0.001)])
+case("rms-norm-on-input", [5], [L("rms_norm"), dense(3)])
+behind("position-embedding", [4, 3], [L("position_embedding")])
+behind("position-embedding-longer", [4, 3], [L("position_embedding", positions=6)])
+for time, heads, width in ((1, 1, 1), (5, 1, 3), (7, 2, 6), (6, 1, 16), (17, 2, 32), (16, 3, 24), (33, 1, 8)):
+    behind(f"attention-{time}-{heads}x{width // heads}", [time, width], [L("attention", heads=heads)], scale=0.3)
+behind("attention-without-bias", [5, 4], [L("attention", heads=2, bias=False)])
+case("attention-on-input", [5, 4], [L("attention", heads=2), dense(2)], n=3)
+behind("residual", [5], [L("residual", layers=[dense(5), L("tanh")])])
+behind("residual-of-image", [3, 3, 2], [L("residual", layers=[L("conv2d", filters=2, kernel=3, padding="same")]), L("relu")])
+case("residual-on-input", [4], [L("residual", layers=[L("tanh"), dense(4)]), L("residual", layers=[L("gelu")]), dense(2)])
+behind("residual-without-parameters", [4], [L("tanh"), L("residual", layers=[L("tanh")]), L("tanh")])
+GPT = [L("position_embedding"),
+       L("residual", layers=[L("layer_norm", bias=False), L("attention", heads=2, bias=False), L("dropout", rate=0)]),
+       L("residual", layers=[L("rms_norm"), each(8), L("gelu"), each(4)]), L("layer_norm")]
+case("net-gpt", [6], [L("embedding", vocab=9, units=4), *GPT, L("head", tied=0)], loss="token_cross_entropy",
+     lengths=[6, 6, 6], scale=0.4)
+case("head", [3], [L("embedding", vocab=5, units=2), L("tanh"), L("head", tied=0)], loss="token_cross_entropy",
+     lengths=[3, 3])
+case("loss-token-cross-entropy", [4], [dense(15), L("reshape", shape=[3, 5])], loss="token_cross_entropy", n=6)
+
 # activations: near and far from 0, on the input itself, and after each other (which forbids working in place)
 for kind in ACTIVATIONS:
     short = kind.replace("_", "-")
@@ -167,6 +198,7 @@ def reference(name, shape, layers, loss, n, scale=0.7, x_scale=1.0, shift=0.0, l
     doc = {"version": 1, "name": "m", "input": shape, "layers": layers, "loss": loss}
     shapes, out = named_shapes(doc)
     k = int(np.prod(out))
+    by_token = loss == "token_cross_entropy"
     params = {}
     for t, dims in shapes.items():
         value = r.normal(0, scale, dims)
@@ -183,7 +215,7 @@ def reference(name, shape, layers, loss, n, scale=0.7, x_scale=1.0, shift=0.0, l
         x = r.normal(0, x_scale, (n, int(np.prod(shape))))
     x = x.astype("f4")
     if labels or (loss != "mse" and not targets):
-        truth = r.randint(0, max(k, 2), n)
+        truth = r.randint(0, out[-1], (n, out[0])) if by_token else r.randint(0, max(k, 2), n)
     elif loss == "mse":
         truth = r.normal(0, 1, (n, k)).astype("f4").astype("f8")
     else:
@@ -191,7 +223,7 @@ def reference(name, shape, layers, loss, n, scale=0.7, x_scale=1.0, shift=0.0, l
 
     z, loss, found = run(doc, params, x, truth, "f8")
     z4, _, found4 = run(doc, params, x, truth, "f4")
-    out = {"x": x, ("labels" if truth.ndim == 1 else "targets"): truth}
+    out = {"x": x, ("labels" if truth.dtype.kind == "i" else "targets"): truth}
     out.update({f"param/{t}": v for t, v in params.items()})
     out["z"] = z
     out.update(found)
@@ -208,7 +240,7 @@ def reference(name, shape, layers, loss, n, scale=0.7, x_scale=1.0, shift=0.0, l
 def run(doc, params, x, truth, kind):
     """Outputs in evaluation, the mean loss in training, {"grad/...", "state/..."}, computed in `kind`."""
     tensors = {t: torch.tensor(v.astype(kind), requires_grad=t.split(".")[-1] not in STATE) for t, v in params.items()}
-    x, truth = torch.tensor(x.astype(kind)), torch.tensor(truth if truth.ndim == 1 else truth.astype(kind))
+    x, truth = torch.tensor(x.astype(kind)), torch.tensor(truth if truth.dtype.kind == "i" else truth.astype(kind))
     net = Net(doc, tensors)
     with torch.no_grad():
         z = net.forward(x, False)

@@ -117,7 +117,7 @@ OPS = {
     "Gemm": lambda a, x, w, b: x @ w + b,
     "Reshape": reshape, "Conv": conv, "MaxPool": max_pool, "AveragePool": average_pool,
     "BatchNormalization": batch_norm, "LSTM": lstm, "GRU": gru, "Softmax": softmax,
-    "Gather": lambda a, w, i: w[i],
+    "Gather": lambda a, w, i: w[i], "MatMul": lambda a, x, y: x @ y, "Slice": lambda a, x, i, j: x[i[0]:j[0]],
     "ReduceMean": lambda a, x: reduce(np.mean, a, x),
     "ReduceMax": lambda a, x: reduce(np.max, a, x),
     "ReduceSum": lambda a, x, axes: reduce(np.sum, a, x, axes),

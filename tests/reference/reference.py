@@ -69,7 +69,7 @@ def shape_after(layer, shape):
         rows, cols = ((n - k) // s + 1 for n, k, s in zip(padded, sizes, strides))
         return (rows, cols, layer.get("filters", shape[2]))
     if kind == "dense":
-        return (layer["units"],)
+        return (shape[0], layer["units"]) if layer.get("positionwise") else (layer["units"],)
     if kind == "flatten":
         return (int(np.prod(shape)),)
     if kind == "reshape":
@@ -86,7 +86,16 @@ def shape_after(layer, shape):
 def tensor_shapes(layer, shape):
     kind, n, units = layer["kind"], int(np.prod(shape)), layer.get("units")
     if kind == "dense":
-        return {"weight": (n, units), "bias": (units,)}
+        both = {"weight": (shape[-1] if layer.get("positionwise") else n, units), "bias": (units,)}
+        return both if layer.get("bias", True) else {"weight": both["weight"]}
+    if kind == "attention":
+        n = shape[-1]
+        four = {"weight": (n, 3 * n), "bias": (3 * n,), "output_weight": (n, n), "output_bias": (n,)}
+        return {name: dims for name, dims in four.items() if "bias" not in name or layer.get("bias", True)}
+    if kind == "position_embedding":
+        return {"weight": (layer.get("positions", shape[0]), shape[1])}
+    if kind == "rms_norm":
+        return {"gain": shape[-1:]}
     if kind == "conv2d":
         (rows, cols), _ = window(layer, "kernel")
         return {"weight": (rows, cols, shape[2], layer["filters"]), "bias": (layer["filters"],)}
@@ -98,18 +107,25 @@ def tensor_shapes(layer, shape):
         return both if kind == "lstm" else {**both, "recurrent_bias": (wide,)}
     if kind in ("batch_norm", "layer_norm"):
         both = {"gain": shape[-1:], "bias": shape[-1:]}
+        if not layer.get("bias", True):
+            return {"gain": shape[-1:]}
         return both if kind == "layer_norm" else {**both, **{name: shape[-1:] for name in STATE}}
     return {}
 
 
 def named_shapes(doc):
     """{"layer0.dense.weight": (in, out), ...} of a model document, and the shape of its output."""
-    names, shape = {}, tuple(doc["input"])
-    for i, layer in enumerate(doc["layers"]):
-        for name, dims in tensor_shapes(layer, shape).items():
-            names[f"layer{i}.{layer['kind']}.{name}"] = dims
-        shape = shape_after(layer, shape)
-    return names, shape
+    names = {}
+
+    def walk(layers, shape, place):
+        for i, layer in enumerate(layers):
+            for name, dims in tensor_shapes(layer, shape).items():
+                names[f"layer{place}{i}.{layer['kind']}.{name}"] = dims
+            if layer["kind"] == "residual":
+                walk(layer["layers"], shape, f"{i}.")
+            shape = (shape[0], doc["layers"][layer["tied"]]["vocab"]) if layer["kind"] == "head" else shape_after(layer, shape)
+        return shape
+    return names, walk(doc["layers"], tuple(doc["input"]), "")
 
 
 def generator(name):
@@ -151,18 +167,44 @@ class Net:
         if self.doc["layers"][0]["kind"] == "embedding":
             used = x != 0
             self.lengths = torch.tensor([max([1] + [t + 1 for t in range(len(row)) if row[t]]) for row in used])
-        x = x.reshape(-1, *shape)
-        for i, layer in enumerate(self.doc["layers"]):
-            prefix = f"layer{i}.{layer['kind']}."
+        return self.layers(x.reshape(-1, *shape), self.doc["layers"], "").flatten(1)
+
+    def layers(self, x, layers, place):
+        for i, layer in enumerate(layers):
+            prefix = f"layer{place}{i}.{layer['kind']}."
             t = {n[len(prefix):]: v for n, v in self.tensors.items() if n.startswith(prefix)}
             activation = ACTIVATIONS.get(layer["kind"])
-            x = activation(x, layer) if activation else getattr(self, layer["kind"])(x, layer, t)
-            shape = shape_after(layer, shape)
-            assert tuple(x.shape[1:]) == tuple(shape), (layer, x.shape, shape)
-        return x.reshape(len(x), -1)
+            shape = shape_after(layer, tuple(x.shape[1:]))
+            if activation:
+                x = activation(x, layer)
+            elif layer["kind"] == "residual":
+                x = x + self.layers(x, layer["layers"], f"{i}.")
+            else:
+                x = getattr(self, layer["kind"])(x, layer, t)
+            assert tuple(x.shape[1:]) == tuple(shape) or layer["kind"] == "head", (layer, x.shape, shape)
+        return x
 
     def dense(self, x, layer, t):
-        return x.reshape(len(x), -1) @ t["weight"] + t["bias"]
+        x = x if layer.get("positionwise") else x.reshape(len(x), -1)
+        return x @ t["weight"] + t.get("bias", 0)
+
+    def rms_norm(self, x, layer, t):
+        return x / torch.sqrt((x * x).mean(-1, keepdim=True) + layer.get("epsilon", 1e-5)) * t["gain"]
+
+    def position_embedding(self, x, layer, t):
+        return x + t["weight"][:x.shape[1]]
+
+    def head(self, x, layer, t):
+        return x @ self.tensors[f"layer{layer['tied']}.embedding.weight"].T
+
+    def attention(self, x, layer, t):
+        n, time, d = x.shape
+        q, k, v = (part.reshape(n, time, layer["heads"], -1).transpose(1, 2)
+                   for part in (x @ t["weight"] + t.get("bias", 0)).split(d, 2))
+        s = q @ k.transpose(2, 3) / np.sqrt(q.shape[-1])
+        s = s.masked_fill(~torch.ones(time, time, dtype=bool).tril(), -np.inf)
+        o = (F.softmax(s, -1) @ v).transpose(1, 2).reshape(n, time, d)
+        return o @ t["output_weight"] + t.get("output_bias", 0)
 
     def conv2d(self, x, layer, t):
         _, strides = window(layer, "kernel")
@@ -188,7 +230,7 @@ class Net:
         return y.reshape(x.shape)
 
     def layer_norm(self, x, layer, t):
-        return F.layer_norm(x, x.shape[-1:], t["gain"], t["bias"], layer.get("epsilon", 1e-5))
+        return F.layer_norm(x, x.shape[-1:], t["gain"], t.get("bias"), layer.get("epsilon", 1e-5))
 
     def dropout(self, x, layer, t):
         assert layer["rate"] == 0 or not self.training
@@ -230,8 +272,10 @@ class Net:
         return (x * inside[:, :, None]).sum(1) / steps[:, None]
 
     def loss(self, z, truth):
-        """The mean over the samples; truth: labels (n) or targets (n, k)."""
+        """The mean over the samples, or their steps; truth: labels (n), (n, time) or targets (n, k)."""
         n, k = z.shape
+        if self.doc["loss"] == "token_cross_entropy":
+            return F.cross_entropy(z.reshape(n * truth.shape[1], -1), truth.reshape(-1))
         if self.doc["loss"] == "softmax_cross_entropy":
             return F.cross_entropy(z, truth)
         if truth.dim() == 1:

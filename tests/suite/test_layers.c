@@ -185,8 +185,8 @@ static void check_reference(struct problem *p, const struct tensor_file *f)
     net_train(p->net, &p->batch, &s);
     statistics_step(net_params(p->net) + n_trained, net_grads(p->net) + n_trained, net_momentum(p->net),
                     net_n_params(p->net) - n_trained);
-    if (!(fabs(s.loss / p->batch.n - atof(loss)) <= bound * fmax(1, fabs(atof(loss)))))
-        wrong("%s: the loss is %.9g, PyTorch has %s\n", p->name, s.loss / p->batch.n, loss);
+    if (!(fabs(s.loss / (double)s.n - atof(loss)) <= bound * fmax(1, fabs(atof(loss)))))
+        wrong("%s: the loss is %.9g, PyTorch has %s\n", p->name, s.loss / (double)s.n, loss);
     compare_gradients(p, f, bound);
 }
 
@@ -195,7 +195,7 @@ static double mean_loss(struct problem *p)
     struct net_score s = {0};
 
     net_train(p->net, &p->batch, &s);
-    return s.loss / p->batch.n;
+    return s.loss / (double)s.n;
 }
 
 /* The loss near a parameter's value; `here` is the loss at it. */
@@ -284,21 +284,22 @@ static void fill_params(struct problem *p, struct rng *r)
  * accepts them. */
 static void fill_batch(struct problem *p, struct rng *r)
 {
-    int n = p->batch.n, k = p->spec.n_out, n_in = p->spec.n_in, vocab = model_spec_vocab(&p->spec);
+    int n = p->batch.n, n_in = p->spec.n_in, vocab = model_spec_vocab(&p->spec);
+    int n_labels = n * model_spec_labels(&p->spec), k = model_spec_classes(&p->spec);
     float *x = calloc((size_t)(n * n_in), sizeof *x), *targets = calloc((size_t)(n * k), sizeof *targets);
-    int32_t *labels = calloc((size_t)n, sizeof *labels);
+    int32_t *labels = calloc((size_t)n_labels, sizeof *labels);
 
     assert_true(x && targets && labels);
     for (int i = 0; i < n; i++) {
         for (int j = 0, used = vocab ? 1 + (int)rng_below(r, (uint32_t)n_in) : n_in; j < used; j++)
             x[i * n_in + j] = vocab ? (float)rng_below(r, (uint32_t)vocab) : rng_normal(r);
-        labels[i] = (int32_t)rng_below(r, k == 1 && p->spec.loss != LOSS_SOFTMAX_CROSS_ENTROPY ? 2
-                                                                                               : (uint32_t)k);
     }
+    for (int i = 0; i < n_labels; i++)
+        labels[i] = (int32_t)rng_below(r, k == 1 && !loss_kind_needs_labels(p->spec.loss) ? 2 : (uint32_t)k);
     for (int i = 0; i < n * k; i++)
         targets[i] = rng_uniform(r);
     p->batch.x = x;
-    if (p->spec.loss == LOSS_SOFTMAX_CROSS_ENTROPY || rng_below(r, 2)) {
+    if (loss_kind_needs_labels(p->spec.loss) || rng_below(r, 2)) {
         p->batch.truth.labels = labels;
         free(targets);
     } else {

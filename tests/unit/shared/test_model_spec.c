@@ -98,6 +98,46 @@ TEST(the_tensors_of_layers_are_listed_layer_by_layer_with_statistics_behind_all_
     model_spec_clear(&m);
 }
 
+#define RESIDUAL(layers) "{\"kind\": \"residual\", \"layers\": " layers "}"
+#define EMBEDDING        "{\"kind\": \"embedding\", \"vocab\": 5, \"units\": 4}"
+#define HEAD             "{\"kind\": \"head\", \"tied\": 0}"
+#define TOKENS(layers)                                                                                       \
+    "{\"version\": 1, \"name\": \"m\", \"input\": [3], \"layers\": " layers                                  \
+    ", \"loss\": \"token_cross_entropy\"}"
+
+TEST(a_residual_block_lies_flat_between_a_residual_and_a_sum)
+{
+    static const enum layer_kind kinds[] = {LAYER_EMBEDDING, LAYER_RESIDUAL, LAYER_RMS_NORM, LAYER_ATTENTION,
+                                            LAYER_SUM,       LAYER_TANH,     LAYER_HEAD};
+    static const char *const places[] = {"0", "1", "1.0", "1.1", "1", "2", "3"};
+    struct model_spec m;
+    char place[24];
+    struct err e;
+
+    assert_ok(parse(&m,
+                    TOKENS("[" EMBEDDING ", " RESIDUAL("[{\"kind\": \"rms_norm\"}, {\"kind\": \"attention\", "
+                                                       "\"heads\": 2, \"bias\": false}]") //
+                           ", {\"kind\": \"tanh\"}, " HEAD "]"),
+                    &e));
+    assert_int_equal(m.n_layers, N_OF(kinds));
+    for (int i = 0; i < m.n_layers; i++) {
+        assert_int_equal(m.layers[i].kind, kinds[i]);
+        assert_string_equal(layer_spec_place(place, &m.layers[i]), places[i]);
+    }
+    assert_int_equal(m.layers[1].partner, 3);
+    assert_int_equal(m.layers[4].partner, -3);
+    assert_int_equal(m.layers[0].partner, 6);
+    assert_int_equal(m.layers[6].partner, -6);
+    assert_int_equal(m.n_tensors, 4); /* the head's tensor is the embedding's */
+    assert_tensor(&m.tensors[0], "layer0.embedding.weight (5, 4)x20@0");
+    assert_tensor(&m.tensors[1], "layer1.0.rms_norm.gain (4)x4@20");
+    assert_tensor(&m.tensors[3], "layer1.1.attention.output_weight (4, 4)x16@72");
+    assert_int_equal(m.n_out, 15);
+    assert_int_equal(model_spec_labels(&m), 3);
+    assert_int_equal(model_spec_classes(&m), 5);
+    model_spec_clear(&m);
+}
+
 #define PROGRAM(tensors)                                                                                     \
     "{\"version\": 1, \"name\": \"train.py\", \"trainer\": true, \"tensors\": " tensors "}"
 
@@ -293,6 +333,32 @@ TEST(errors_are_reported_with_their_path)
              1) "], \"loss\": \"softmax\"}",
          "/loss: \"softmax\""},
         {"{\"version\": 1, \"name\": \"m\", \"input\": [1], \"layers\": [" DENSE(1) "]}", "/loss: missing"},
+        {MODEL("[4]", "[" RESIDUAL("3") "]"), "/layers/0/layers: not an array"},
+        {MODEL("[4]", "[{\"kind\": \"residual\"}]"), "/layers/0/layers: missing"},
+        {MODEL("[4]", "[" RESIDUAL("[]") "]"), "/layers/0/layers: no layers"},
+        {MODEL("[4]", "[" RESIDUAL("[{\"kind\": \"dens\"}]") "]"), "/layers/0/layers/0/kind: \"dens\""},
+        {MODEL("[4]", "[" RESIDUAL("[" RESIDUAL("[" DENSE(4) "]") "]") "]"),
+         "/layers/0/layers/0: a residual block in a residual block"},
+        {MODEL("[4]", "[" RESIDUAL("[" DENSE(3) "]") "]"),
+         "/layers/0: its layers turn (4) into (3), which cannot be added"},
+        {MODEL("[4]", "[{\"kind\": \"sum\"}]"), "/layers/0/kind: \"sum\" is unknown"},
+        {MODEL("[4]", "[{\"kind\": \"dense\", \"units\": 3, \"positionwise\": true}]"),
+         "/layers/0: dense takes sequences (time, values) if positionwise, its input is (4)"},
+        {MODEL("[4]", "[{\"kind\": \"dense\", \"units\": 3, \"bias\": 0}]"), "/layers/0/bias: neither true"},
+        {MODEL("[2, 4]", "[{\"kind\": \"attention\", \"heads\": 3}]"),
+         "/layers/0/heads: 3 heads do not divide the input's 4 values"},
+        {MODEL("[3, 4]", "[{\"kind\": \"position_embedding\", \"positions\": 2}]"),
+         "/layers/0/positions: 2 is not between 3 and"},
+        {MODEL("[2, 4]", "[" HEAD "]"), "/layers/0/tied: layer 0 is no embedding"},
+        {TOKENS("[" EMBEDDING ", {\"kind\": \"head\", \"tied\": 1}]"),
+         "/layers/1/tied: layer 1 is no embedding"},
+        {TOKENS("[" EMBEDDING ", " HEAD ", " HEAD "]"), "/layers/2/tied: an earlier head is tied to layer 0"},
+        {TOKENS("[" EMBEDDING ", {\"kind\": \"dense\", \"units\": 3, \"positionwise\": true}, " HEAD "]"),
+         "/layers/2: its input has 3 values a step, the embedding 4"},
+        {TOKENS("[" EMBEDDING ", " DENSE(3) "]"),
+         "/loss: token_cross_entropy needs outputs (time, classes), the last layer has (3)"},
+        {TOKENS("[" EMBEDDING ", {\"kind\": \"dense\", \"units\": 1, \"positionwise\": true}]"),
+         "/loss: token_cross_entropy needs two or more outputs a step"},
         {"{\"version\": 1, \"name\": \"m\", \"input\": [1], \"layer\": []}", "did you mean \"layers\"?"},
     };
 
@@ -466,6 +532,7 @@ int main(void)
         cmocka_unit_test(layer_widths_are_propagated_and_parameters_counted),
         cmocka_unit_test(weights_default_to_glorot),
         cmocka_unit_test(the_tensors_of_layers_are_listed_layer_by_layer_with_statistics_behind_all_others),
+        cmocka_unit_test(a_residual_block_lies_flat_between_a_residual_and_a_sum),
         cmocka_unit_test(a_training_programs_model_has_its_tensors_and_nothing_else),
         cmocka_unit_test(an_invalid_model_of_a_training_program_is_refused_with_its_path),
         cmocka_unit_test(frozen_tensors_count_among_those_that_a_model_may_have),

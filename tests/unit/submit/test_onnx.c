@@ -68,6 +68,18 @@ static const struct {
     {"text_folded", "[8]",
      "{'kind': 'embedding', 'vocab': 11, 'units': 4}, {'kind': 'reshape', 'shape': [4, 8]},"
      "{'kind': 'gru', 'units': 3, 'sequences': true}, {'kind': 'mean_over_time'}"},
+    {"residual_of_image", "[4, 4, 2]",
+     "{'kind': 'conv2d', 'filters': 3, 'kernel': 2}, {'kind': 'residual', 'layers': ["
+     "{'kind': 'conv2d', 'filters': 3, 'kernel': 3, 'padding': 'same'}, {'kind': 'relu'}]},"
+     "{'kind': 'rms_norm'}, {'kind': 'dense', 'units': 3, 'bias': false}"},
+    {"attention", "[5, 4]",
+     "{'kind': 'dense', 'units': 6, 'positionwise': true}, {'kind': 'attention', 'heads': 3},"
+     "{'kind': 'residual', 'layers': [{'kind': 'layer_norm', 'bias': false},"
+     "{'kind': 'attention', 'heads': 2, 'bias': false}]}, {'kind': 'dense', 'units': 3}"},
+    {"tied_head", "[5]",
+     "{'kind': 'embedding', 'vocab': 11, 'units': 4}, {'kind': 'position_embedding', 'positions': 7},"
+     "{'kind': 'residual', 'layers': [{'kind': 'dense', 'units': 4, 'positionwise': true, 'bias': false}]},"
+     "{'kind': 'head', 'tied': 0}"},
     {"text_mean", "[8]",
      "{'kind': 'embedding', 'vocab': 11, 'units': 4}, {'kind': 'mean_over_time'},"
      "{'kind': 'dense', 'units': 3}"},

@@ -1,0 +1,244 @@
+/* attention -- causal self-attention of several heads (Vaswani et al. 2017, section 3.2), d = values of a
+ * step, e = d / heads. The bias of both products may be absent.
+ *
+ *     [Q K V] (time, 3 d) = x (time, d) W (d, 3 d) + b (3 d)       a head has e columns of each of Q, K and V
+ *     S = Q K^T / sqrt(e)      P[t] = softmax(S[t, 0 .. t]), 0 behind it      O = P V
+ *     y (time, d) = O (time, d) U (d, d) + c (d)
+ *
+ * Backward, for each head:
+ *
+ *     dU = O^T dy      dc = sum of dy      dO = dy U^T
+ *     dP = dO V^T      dS = P * (dP - sum over the row of P * dP) / sqrt(e)
+ *     dV = P^T dO      dQ = dS K      dK = dS^T Q
+ *     dW = x^T [dQ dK dV]      db = sum of [dQ dK dV]      dx = [dQ dK dV] W^T
+ *
+ * Only the lower triangles of S, P, dP and dS are computed. dQ, dK and dV overwrite Q, K and V, and dO
+ * overwrites O. */
+#include <math.h>
+#include <string.h>
+
+#include "nn/kernels/matmul.h"
+#include "nn/kernels/strip.h"
+#include "nn/kernels/vecmath.h"
+#include "nn/layers/layer.h"
+#include "shared/base/compiler.h"
+
+struct attention_size {
+    size_t time, d, heads, e;
+    size_t wide; /* a row of P: time, rounded up to whole tiles of a product */
+};
+
+struct attention_space { /* offsets in `work` */
+    size_t qkv;          /* (n, time, 3 d) */
+    size_t o;            /* (n, time, d) */
+    size_t p;            /* (n, heads, time, wide) */
+    size_t dp;           /* (time, wide): of one head */
+    size_t dq;           /* (time, e): of one head */
+    size_t across;       /* (e, wide): K^T / sqrt(e) or V^T of one head */
+    size_t end;
+};
+
+/* The order of the tensors, without the biases where there are none. */
+struct attention_tensors {
+    float *weight, *bias, *output_weight, *output_bias;
+};
+
+static struct attention_size attention_size_of(const struct layer_spec *s)
+{
+    struct attention_size z = {.time = (size_t)s->in.dim[0], .d = (size_t)s->in.dim[1]};
+
+    z.heads = (size_t)s->attention.heads;
+    z.e = z.d / z.heads;
+    z.wide = (z.time + STRIP_COLS - 1) / STRIP_COLS * STRIP_COLS;
+    return z;
+}
+
+static struct attention_space attention_space_of(const struct attention_size *z, size_t n)
+{
+    struct attention_space at = {0};
+
+    at.o = at.qkv + n * z->time * 3 * z->d;
+    at.p = at.o + n * z->time * z->d;
+    at.dp = at.p + n * z->heads * z->time * z->wide;
+    at.dq = at.dp + z->time * z->wide;
+    at.across = at.dq + z->time * z->e;
+    at.end = at.across + z->e * z->wide;
+    return at;
+}
+
+static size_t attention_work(const struct layer_spec *s, int max_batch)
+{
+    const struct attention_size z = attention_size_of(s);
+
+    return attention_space_of(&z, (size_t)max_batch).end;
+}
+
+static struct attention_tensors tensors_of(const struct layer_spec *s, float *const t[LAYER_TENSORS])
+{
+    return s->n_tensors == 4 ? (struct attention_tensors){t[0], t[1], t[2], t[3]}
+                             : (struct attention_tensors){t[0], NULL, t[1], NULL};
+}
+
+/* y (n, out) = x (n, in) w + b; b may be NULL. */
+static void project(float *y, const float *x, const float *w, const float *b, size_t n, size_t in, size_t out)
+{
+    if (b)
+        matmul_repeat_row(y, b, n, out);
+    matmul(false, false, (int)n, (int)out, (int)in, x, w, b ? 1 : 0, y);
+}
+
+static void project_back(const float *x, const float *dy, float *dw, float *db, size_t n, size_t in,
+                         size_t out)
+{
+    matmul(true, false, (int)in, (int)out, (int)n, x, dy, 0, dw);
+    if (db) {
+        memset(db, 0, out * sizeof *db);
+        matmul_add_rows(db, dy, n, out);
+    }
+}
+
+/* to (e, wide) = the transpose of `from`, (time, e) with rows `apart`, times `scale`; 0 behind it. */
+FAST static void turn(float *restrict to, const float *restrict from, size_t apart,
+                      const struct attention_size *z, float scale)
+{
+    for (size_t p = 0; p < z->e; p++, to += z->wide) {
+        for (size_t t = 0; t < z->time; t++)
+            to[t] = from[t * apart + p] * scale;
+        for (size_t t = z->time; t < z->wide; t++)
+            to[t] = 0;
+    }
+}
+
+/* The softmax of the first t + 1 values of each row t; the others become 0. */
+FAST static void softmax_rows(float *restrict s, const struct attention_size *z)
+{
+    for (size_t t = 0; t < z->time; t++, s += z->wide) {
+        float top = s[0], lane[STRIP_COLS] = {0}, sum = 0;
+        size_t whole = (t + STRIP_COLS) / STRIP_COLS * STRIP_COLS;
+
+        for (size_t k = 1; k <= t; k++)
+            top = s[k] > top ? s[k] : top;
+        for (size_t k = 0; k < whole; k++)
+            s[k] = exp_f32(s[k] - top);
+        memset(s + t + 1, 0, (z->wide - t - 1) * sizeof *s);
+        for (size_t k = 0; k < whole; k += STRIP_COLS)
+            for (size_t q = 0; q < STRIP_COLS; q++)
+                lane[q] += s[k + q];
+        for (size_t q = 0; q < STRIP_COLS; q++)
+            sum += lane[q];
+        for (size_t k = 0; k < whole; k++)
+            s[k] /= sum;
+    }
+}
+
+/* dp = p * (dp - sum of p * dp) * scale for each row; 0 where p is. */
+FAST static void softmax_rows_back(float *restrict dp, const float *restrict p,
+                                   const struct attention_size *z, float scale)
+{
+    for (size_t t = 0; t < z->time; t++, dp += z->wide, p += z->wide) {
+        float lane[STRIP_COLS] = {0}, along = 0;
+        size_t whole = (t + STRIP_COLS) / STRIP_COLS * STRIP_COLS;
+
+        for (size_t k = 0; k < whole; k += STRIP_COLS)
+            for (size_t q = 0; q < STRIP_COLS; q++)
+                lane[q] += p[k + q] * dp[k + q];
+        for (size_t q = 0; q < STRIP_COLS; q++)
+            along += lane[q];
+        for (size_t k = 0; k < whole; k++)
+            dp[k] = p[k] * (dp[k] - along) * scale;
+        memset(dp + whole, 0, (z->wide - whole) * sizeof *dp);
+    }
+}
+
+/* The addresses of one head of one sample. */
+struct attention_head {
+    float *q, *k, *v, *o, *p;
+};
+
+static struct attention_head head_at(const struct attention_size *z, const struct attention_space *at,
+                                     float *work, size_t i, size_t h)
+{
+    float *q = work + at->qkv + i * z->time * 3 * z->d + h * z->e;
+
+    return (struct attention_head){.q = q,
+                                   .k = q + z->d,
+                                   .v = q + 2 * z->d,
+                                   .o = work + at->o + i * z->time * z->d + h * z->e,
+                                   .p = work + at->p + (i * z->heads + h) * z->time * z->wide};
+}
+
+static void head_forward(const struct attention_size *z, const struct attention_head *g, float *across)
+{
+    const size_t t = z->time, apart = 3 * z->d;
+
+    turn(across, g->k, apart, z, 1 / sqrtf((float)z->e));
+    strip_matmul(STRIP_C_LOWER, t, z->wide, z->e, (struct strip_operand){g->q, apart, 1},
+                 (struct strip_operand){across, z->wide, 1}, g->p, z->wide);
+    softmax_rows(g->p, z);
+    strip_matmul(STRIP_A_LOWER, t, z->e, t, (struct strip_operand){g->p, z->wide, 1},
+                 (struct strip_operand){g->v, apart, 1}, g->o, z->d);
+}
+
+/* g->o has dO. */
+static void head_backward(const struct attention_size *z, const struct attention_head *g, float *dp,
+                          float *dq, float *across)
+{
+    const size_t t = z->time, apart = 3 * z->d;
+
+    turn(across, g->v, apart, z, 1);
+    strip_matmul(STRIP_C_LOWER, t, z->wide, z->e, (struct strip_operand){g->o, z->d, 1},
+                 (struct strip_operand){across, z->wide, 1}, dp, z->wide);
+    strip_matmul(STRIP_A_UPPER, t, z->e, t, (struct strip_operand){g->p, 1, z->wide},
+                 (struct strip_operand){g->o, z->d, 1}, g->v, apart);
+    softmax_rows_back(dp, g->p, z, 1 / sqrtf((float)z->e));
+    strip_matmul(STRIP_A_LOWER, t, z->e, t, (struct strip_operand){dp, z->wide, 1},
+                 (struct strip_operand){g->k, apart, 1}, dq, z->e);
+    strip_matmul(STRIP_A_UPPER, t, z->e, t, (struct strip_operand){dp, 1, z->wide},
+                 (struct strip_operand){g->q, apart, 1}, g->k, apart);
+    for (size_t i = 0; i < t; i++)
+        memcpy(g->q + i * apart, dq + i * z->e, z->e * sizeof *dq);
+}
+
+static void attention_forward(const struct layer *l, const float *x, const struct pass *p)
+{
+    const struct attention_size z = attention_size_of(l->spec);
+    const struct attention_space at = attention_space_of(&z, (size_t)p->n);
+    const struct attention_tensors w = tensors_of(l->spec, l->params);
+    const size_t rows = (size_t)p->n * z.time;
+
+    project(l->work + at.qkv, x, w.weight, w.bias, rows, z.d, 3 * z.d);
+    for (size_t i = 0; i < (size_t)p->n; i++)
+        for (size_t h = 0; h < z.heads; h++) {
+            const struct attention_head g = head_at(&z, &at, l->work, i, h);
+
+            head_forward(&z, &g, l->work + at.across);
+        }
+    project(l->y, l->work + at.o, w.output_weight, w.output_bias, rows, z.d, z.d);
+}
+
+static void attention_backward(const struct layer *l, const float *x, float *dy, float *dx,
+                               const struct pass *p)
+{
+    const struct attention_size z = attention_size_of(l->spec);
+    const struct attention_space at = attention_space_of(&z, (size_t)p->n);
+    const struct attention_tensors w = tensors_of(l->spec, l->params), dw = tensors_of(l->spec, l->grads);
+    const size_t rows = (size_t)p->n * z.time;
+    float *qkv = l->work + at.qkv, *o = l->work + at.o;
+
+    project_back(o, dy, dw.output_weight, dw.output_bias, rows, z.d, z.d);
+    matmul(false, true, (int)rows, (int)z.d, (int)z.d, dy, w.output_weight, 0, o);
+    pass_pause(p);
+    for (size_t i = 0; i < (size_t)p->n; i++)
+        for (size_t h = 0; h < z.heads; h++) {
+            const struct attention_head g = head_at(&z, &at, l->work, i, h);
+
+            head_backward(&z, &g, l->work + at.dp, l->work + at.dq, l->work + at.across);
+        }
+    pass_pause(p);
+    project_back(x, qkv, dw.weight, dw.bias, rows, z.d, 3 * z.d);
+    if (dx)
+        matmul(false, true, (int)rows, (int)z.d, (int)(3 * z.d), qkv, w.weight, 0, dx);
+}
+
+const struct layer_ops layer_attention = {
+    .work = attention_work, .forward = attention_forward, .backward = attention_backward};
