@@ -37,12 +37,26 @@ static void offer_to_oom_killer(void)
         close(fd);
 }
 
-static int report_failure(struct report *r, const char *reason, const struct err *e)
+/* The node's folder and machine, for the message of a full disk; read before the sandbox forbids it. */
+static char folder[512], machine[256];
+
+static void find_place(void)
 {
-    const struct report_ending *of_code = report_ending(e->code);
+    if (!getcwd(folder, sizeof folder))
+        snprintf(folder, sizeof folder, "the node's folder");
+    gethostname(machine, sizeof machine - 1);
+}
+
+static int report_failure(struct report *r, const char *reason, const struct err *failure)
+{
+    const struct report_ending *of_code = report_ending(failure->code);
     const char *state = reason ? "failed" : of_code->state;
     const char *why = reason ? reason : of_code->reason;
+    struct err with_place, *e = &with_place;
 
+    *e = *failure;
+    if (e->code == ERR_NOSPACE)
+        err_set(e, ERR_NOSPACE, "%s; free space on the disk of %s on %s", failure->text, folder, machine);
     if (e->code == ERR_CANCELLED) /* SIGTERM carries no reason: the agent sends it for a time limit, too */
         fprintf(stderr, "%s; the agent's log has the reason\n", e->text);
     else
@@ -244,6 +258,7 @@ int main(int argc, char **argv)
     tcp_learn_system();
     offer_to_oom_killer(); /* this process, not its monitor */
     handle_signals();
+    find_place();
     n.execution = &node_execute;
     n.training = &node_trainer;
     n.report = &report;

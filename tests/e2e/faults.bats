@@ -591,6 +591,6 @@ start_on_small_disk() {
     wait $pid || s=$?
     cat log
     [ $s -eq 1 ]
-    grep -Eq ' : Job [^ ]+ failed: node\(1\), DiskFull: ([^ ]+: )+No space left on device$' log
+    grep -Eq " : Job [^ ]+ failed: node\(1\), DiskFull: ([^ ]+: )+No space left on device; free space on the disk of /[^ ]+/run on $(hostname)\$" log
     [ "$(jq -r '.state, .reason, .cause_node' out/run.json | xargs)" = "failed DiskFull 1" ]
 }
