@@ -200,8 +200,11 @@ static int print_isolation(void)
     return print_line(o);
 }
 
-static bool has_job_option(int argc, char **argv)
+/* Without --job only the agent starts it, and a person who asks for help means a job folder. */
+static bool is_of_folder(int argc, char **argv)
 {
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return true;
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--job") == 0 || strncmp(argv[i], "--job=", 6) == 0)
             return true;
@@ -241,7 +244,7 @@ int main(int argc, char **argv)
     struct err e = {0};
     int status;
 
-    if (has_job_option(argc, argv))
+    if (is_of_folder(argc, argv))
         return become_rank(argc, argv);
     warning = blas_choose_core(argv);
     if (argc == 2 && strcmp(argv[1], "--isolation") == 0)

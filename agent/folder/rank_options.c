@@ -58,7 +58,9 @@ const char rank_exit_help[] =
 void rank_options_usage(FILE *f)
 {
     fputs("usage: job_runner --job DIR [options]\n\n"
-          "Runs one node of a job without agents, as a process of mpirun, srun or torchrun.\n",
+          "Runs one node of a job without agents, as a process of mpirun, srun or torchrun. (A job on agents "
+          "has\n"
+          "its job_runner started by them.)\n",
           f);
     args_help(f, &rank_options_table, 1, NULL);
     fputs(rank_exit_help, f);
