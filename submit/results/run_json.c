@@ -366,15 +366,15 @@ int run_json_write(struct submission *s, struct err *e)
 }
 
 /* An executor has neither accuracy nor loss. */
-static void table_head(FILE *f, bool is_executor)
+static void table_head(FILE *f, bool is_executor, bool has_hosts)
 {
     fprintf(f, "%4s  %-6s  %-9s  ", "node", "role", "state");
     if (!is_executor)
         fprintf(f, "%9s  %9s  ", "accuracy", "loss");
-    fprintf(f, "%9s  %9s  %11s\n", "sent", "received", "time");
+    fprintf(f, "%9s  %9s  %11s%s\n", "sent", "received", "time", has_hosts ? "  host" : "");
 }
 
-static void table_row(FILE *f, const struct job_node *n, bool is_executor)
+static void table_row(FILE *f, const struct job_node *n, bool is_executor, bool has_hosts)
 {
     const struct progress_view *p = &n->view.progress;
     char accuracy[TEXT_AMOUNT], loss[TEXT_AMOUNT], sent[TEXT_AMOUNT], received[TEXT_AMOUNT],
@@ -386,9 +386,29 @@ static void table_row(FILE *f, const struct job_node *n, bool is_executor)
         fprintf(f, " %8s  %9s  ",
                 text_result(accuracy, isfinite(p->eval_accuracy) ? p->eval_accuracy : p->accuracy),
                 text_result(loss, isfinite(p->eval_loss) ? p->eval_loss : p->loss));
-    fprintf(f, "%9s  %9s  %11s\n", is_known ? text_bytes(sent, p->comm.sent_bytes) : "-",
+    fprintf(f, "%9s  %9s  %11s%s%s\n", is_known ? text_bytes(sent, p->comm.sent_bytes) : "-",
             is_known ? text_bytes(received, p->comm.recv_bytes) : "-",
-            n->view.elapsed_s > 0 ? text_seconds(time, n->view.elapsed_s) : "-");
+            n->view.elapsed_s > 0 ? text_seconds(time, n->view.elapsed_s) : "-", has_hosts ? "  " : "",
+            has_hosts ? n->at.address : "");
+}
+
+/* The attempt that the nodes' numbers are of. */
+static int shown_attempt(const struct submission *s)
+{
+    int attempt = s->attempt;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].folder.attempt > attempt)
+            attempt = s->nodes[i].folder.attempt;
+    return attempt;
+}
+
+static void table_attempt(FILE *f, const struct submission *s)
+{
+    int attempt = shown_attempt(s);
+
+    if (attempt > 1)
+        fprintf(f, "\nSent, received and time are those of attempt %d, without the earlier ones.\n", attempt);
 }
 
 /* Without an evaluation the columns show the last training step, which is no result: a sentence says so. */
@@ -495,20 +515,21 @@ static void table_files(FILE *f, const struct submission *s)
 
 void run_json_print(FILE *f, const struct submission *s)
 {
-    bool is_quiet = s->opt && s->opt->quiet;
+    bool is_quiet = s->opt && s->opt->quiet, has_hosts = s->job_folder[0];
     char text[160];
     size_t i;
 
     fprintf(f, "Job %s (%s, %s): %s\n\n", s->id, s->settings.name, s->settings.codec,
             job_state_name(s->state));
-    table_head(f, s->settings.executor);
+    table_head(f, s->settings.executor, has_hosts);
     for (i = 0; i < s->n_nodes && (i < ROWS_SHOWN || s->n_nodes <= ROWS_MAX); i++)
-        table_row(f, &s->nodes[i], s->settings.executor);
+        table_row(f, &s->nodes[i], s->settings.executor, has_hosts);
     if (i < s->n_nodes)
         fprintf(f, "      and %zu more, all of them in run.json\n", s->n_nodes - i);
     table_mean(f, s);
     table_untested(f, s);
     table_stopped(f, s);
+    table_attempt(f, s);
     if (!is_quiet) {
         table_bytes(f, s);
         table_time(f, s);

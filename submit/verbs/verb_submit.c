@@ -121,8 +121,9 @@ static void report_end(const struct submission *s)
     const struct job_node *n = s->cause >= 0 ? &s->nodes[s->cause] : NULL;
 
     if (n)
-        console_error("Job %s %s: node(%d), %s%s%s", s->id, job_state_name(s->state), n->at.node,
-                      n->view.reason, n->view.message[0] ? ": " : "", n->view.message);
+        console_error("Job %s %s: node(%d)%s%s, %s%s%s", s->id, job_state_name(s->state), n->at.node,
+                      s->job_folder[0] ? " on " : "", s->job_folder[0] ? n->at.address : "", n->view.reason,
+                      n->view.message[0] ? ": " : "", n->view.message);
     if (n && s->state == JOB_FAILED)
         print_last_log(s, n);
     if (n)

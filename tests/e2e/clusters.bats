@@ -84,6 +84,9 @@ load ranks
     "$SUBMIT" collect -q job
     wait "$!"
     [ "$(jq -r '[.state, .attempt, .facts.attempts[0].reason] | join(" ")' job/results/run.json)" = "succeeded 3 RunnerDied" ]
+    "$SUBMIT" status job >said
+    [ "$(grep -cE "^ +[01]  worker .*  $(hostname)\$" said)" -eq 2 ]
+    grep -qx 'Sent, received and time are those of attempt 3, without the earlier ones.' said
     [ -s job/results/attempts/1/run.json ]
     # As a job that was not interrupted, with a row for each tenth step of each worker.
     "$SUBMIT" pack -q -o whole "${settings[@]}"
