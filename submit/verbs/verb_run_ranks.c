@@ -105,9 +105,20 @@ static int find_nodes(struct ranks *r, struct err *e)
     return o->settings.transport == TRANSPORT_MPI ? launch_rank_check_mpi(&r->at, variable, e) : 0;
 }
 
-/* ERR_CONFLICT: the options of `now` differ from `then`, those of the job in the folder. */
-static int compare_options(const struct ranks *r, const json_t *then, const json_t *now, struct err *e)
+static bool writes_checkpoints(const json_t *record)
 {
+    struct settings set;
+    struct err ignored;
+
+    return settings_parse(&set, json_object_get(record, "settings"), &ignored) == 0 &&
+           settings_has_checkpoints(&set);
+}
+
+/* ERR_CONFLICT: the options of `now` differ from those of the job in the folder, whose record this is. */
+static int compare_options(const struct ranks *r, const json_t *record, const json_t *now, struct err *e)
+{
+    const json_t *then = json_object_get(json_object_get(record, "facts"), "options");
+    const bool saves = writes_checkpoints(record);
     const char *key;
     json_t *text;
 
@@ -119,10 +130,10 @@ static int compare_options(const struct ranks *r, const json_t *then, const json
             continue;
         err_set(e, ERR_CONFLICT, "%s has a job with other options already: --%s is %s, and was %s", r->folder,
                 key, json_string_value(text), was[0] ? was : "not given");
-        return err_hint(e,
-                        "Repeat the options of that job to continue it, or name another folder, -o DIR: "
-                        "--resume %s/results goes on there from its checkpoints.",
-                        r->folder);
+        return err_hint(
+            e, "Repeat the options of that job to continue it, or name another folder, -o DIR%s%s%s.",
+            saves ? ": --resume " : "", saves ? r->folder : "",
+            saves ? "/results goes on there from its checkpoints" : "");
     }
     return 0;
 }
@@ -130,7 +141,6 @@ static int compare_options(const struct ranks *r, const json_t *then, const json
 /* A folder that has a job already is that of an earlier launch of this command. */
 static int check_same(const struct ranks *r, const json_t *document, struct err *e)
 {
-    const json_t *facts = json_object_get(json_object_get(document, "record"), "facts");
     char output[ARGS_NAME];
     struct submission s;
     json_t *now;
@@ -141,7 +151,7 @@ static int check_same(const struct ranks *r, const json_t *document, struct err 
         now = stage_read_options(&s);
         options_name(output, offsetof(struct options, output));
         json_object_del(now, output); /* the folder may have several paths */
-        rc = now ? compare_options(r, json_object_get(facts, "options"), now, e)
+        rc = now ? compare_options(r, json_object_get(document, "record"), now, e)
                  : err_set(e, ERR_NOMEM, "no memory for the options");
         json_decref(now);
     }

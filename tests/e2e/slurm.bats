@@ -81,7 +81,8 @@ load ranks
     grep -q 'the job has succeeded already, in attempt 1' again
     run limited "$BUILD/psgd-run" --rank 0 --size 1 --model softmax --dataset "$FEW" --epochs 2 -o job
     [ "$status" -eq 6 ]
-    [[ "$output" == *"/job has a job with other options already: --epochs is 2, and was 1"* ]]
+    [[ "$output" == *"/job has a job with other options already: --epochs is 2, and was 1"*"name another folder, -o DIR."* ]]
+    [[ "$output" != *--resume* ]]
 }
 
 # The second process has another secret, and all else of the folder.
