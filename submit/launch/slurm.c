@@ -35,6 +35,12 @@ enum {
 static const char *const over[] = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE",     "FAILED",
                                    "NODE_FAIL", "PREEMPTED", "TIMEOUT",   "OUT_OF_MEMORY"};
 
+/* Reasons for which a job waits for ever: Slurm has no host, limit or permission for its options, whichever
+ * other jobs end. Those of a limit for each job end with "PerJobLimit", or "PerJob". */
+static const char *const permanent_reasons[] = {
+    "AccountNotAllowed", "BadConstraints",     "DependencyNeverSatisfied", "InvalidAccount", "InvalidQOS",
+    "PartitionConfig",   "PartitionNodeLimit", "PartitionTimeLimit",       "QOSNotAllowed"};
+
 /* Options of sbatch that say how many processes a job has: NAME VALUE, NAME=VALUE,
  * or with a letter -nVALUE. */
 enum count_kind { PROCESSES, HOSTS, PER_HOST, N_COUNTS };
@@ -293,8 +299,17 @@ int slurm_read_id(char id[SLURM_ID], const char *folder, struct err *e)
     return id[0] ? 0 : err_set(e, ERR_CONFIG, "%s has no number of a job", path);
 }
 
+static bool is_permanent(const char *reason)
+{
+    for (size_t i = 0; i < sizeof permanent_reasons / sizeof *permanent_reasons; i++)
+        if (strcmp(reason, permanent_reasons[i]) == 0)
+            return true;
+    return strstr(reason, "PerJob") != NULL;
+}
+
 static void judge_state(struct slurm_state *s)
 {
+    s->never_starts = strcmp(s->name, "PENDING") == 0 && is_permanent(s->reason);
     s->is_over = !s->name[0];
     s->runs = strcmp(s->name, "RUNNING") == 0 || strcmp(s->name, "COMPLETING") == 0;
     for (size_t i = 0; i < sizeof over / sizeof *over; i++)
@@ -421,6 +436,15 @@ int slurm_ask(struct slurm_state *out, const char *id, struct err *e)
         sscanf(answer, "%31s %63[^\n]", out->name, out->reason);
     judge_state(out);
     return 0;
+}
+
+const char *slurm_state_text(char out[SLURM_TEXT], const struct slurm_state *s)
+{
+    const bool has_reason = s->reason[0] && !s->runs;
+
+    snprintf(out, SLURM_TEXT, "%s%s%s%s", s->name[0] ? s->name : "over", has_reason ? " (" : "",
+             has_reason ? s->reason : "", has_reason ? ")" : "");
+    return out;
 }
 
 int slurm_requeue_preempted(bool *is_requeued, const char *id, struct err *e)

@@ -15,9 +15,14 @@ enum { SLURM_ID = 24 };
 
 struct slurm_state {
     bool is_over, runs;
+    bool never_starts; /* it waits for a reason that stays until its options, or the cluster, are changed */
     char name[32],
         reason[64]; /* as squeue has them: "PENDING", "Resources"; "": Slurm does not know the job */
 };
+
+enum { SLURM_TEXT = 112 };
+/* "RUNNING", "PENDING (Resources)", "over": the reason is that of a job that does not run. Returns `out`. */
+const char *slurm_state_text(char out[SLURM_TEXT], const struct slurm_state *s);
 
 /* *n: the number of processes that options of sbatch ask for; 0: they do not say. ERR_USAGE: a number that
  * is none, as in "-N 2-4", or more than the nodes of a job. */

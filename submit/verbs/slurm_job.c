@@ -23,8 +23,9 @@
 
 enum { LOG_SHOWN = 4096 };
 static const double ASK_S = 2; /* from one question to Slurm to the next: its controller serves all users */
-static const double LOOK_S = 0.5; /* from one look at the folder to the next */
-static const double TELL_S = 60;
+static const double LOOK_S = 0.5;      /* from one look at the folder to the next */
+static const double TELL_S = 60;       /* from one line about a job that waits to the next */
+static const double TELL_STUCK_S = 10; /* about one that will not start */
 /* A job counts as over if Slurm says so for so long: one that is being requeued may seem over. */
 static const double OVER_S = 3;
 /* Time for the nodes of an ended job to count as ended: those of a lost machine do not say so. A Slurm that
@@ -36,7 +37,7 @@ struct slurm_watch {
     char id[SLURM_ID];
     struct slurm_state state;
     bool has_run, is_absent; /* it was seen to run; this machine has no programs of Slurm */
-    char told[128];
+    char told[SLURM_TEXT];
     double began, asked_at, told_at; /* clock_now, as the next */
     double over_at;                  /* since when it is over; 0: it is not, or Slurm does not answer */
     double silent_at;                /* since when Slurm does not answer; 0: it does */
@@ -44,11 +45,35 @@ struct slurm_watch {
     struct progress_bar progress;
 };
 
+/* What Slurm says of the job. The status of a cancelled job's nodes is a failure to Slurm. */
+static void describe_job(char out[SLURM_TEXT], const struct slurm_watch *w)
+{
+    if (w->s.state == JOB_CANCELLED && w->state.is_over)
+        snprintf(out, SLURM_TEXT, "over, as the job was cancelled");
+    else
+        slurm_state_text(out, &w->state);
+}
+
+static void tell_state(struct slurm_watch *w, const char *text, double now)
+{
+    char since[TEXT_AMOUNT];
+
+    text_seconds(since, now - w->began);
+    if (w->state.never_starts)
+        console_info("Slurm's job %s: %s, after %s: it will not start unless its options, or the cluster, "
+                     "change. job_submit cancel %s takes it out of the queue.",
+                     w->id, text, since, w->s.job_folder);
+    else
+        console_info("Slurm's job %s: %s, after %s.", w->id, text, since);
+    snprintf(w->told, sizeof w->told, "%s", text);
+    w->told_at = now;
+}
+
 /* Asks Slurm, and says what has changed, or for what the job waits and how long. */
 static void ask_slurm(struct slurm_watch *w)
 {
     const double now = clock_now();
-    char text[128], since[TEXT_AMOUNT];
+    char text[SLURM_TEXT];
     struct err e;
 
     if (w->asked_at > 0 && now - w->asked_at < ASK_S)
@@ -58,23 +83,19 @@ static void ask_slurm(struct slurm_watch *w)
         w->state = (struct slurm_state){.runs = w->state.runs};
         w->silent_at = w->silent_at > 0 ? w->silent_at : now;
         w->is_absent = e.code == ERR_NOT_FOUND;
-        snprintf(text, sizeof text, "%.127s", e.text);
+        snprintf(text, sizeof text, "%.*s", SLURM_TEXT - 1, e.text);
     } else {
         w->silent_at = 0;
-        snprintf(text, sizeof text, "%s%s%s%s", w->state.name[0] ? w->state.name : "over",
-                 w->state.reason[0] && !w->state.runs ? " (" : "", w->state.runs ? "" : w->state.reason,
-                 w->state.reason[0] && !w->state.runs ? ")" : "");
+        describe_job(text, w);
     }
     w->has_run |= w->state.runs;
     if (!w->state.is_over)
         w->over_at = 0;
     else if (w->over_at == 0)
         w->over_at = now;
-    if (strcmp(text, w->told) == 0 && (w->state.runs || now - w->told_at < TELL_S))
-        return;
-    console_info("Slurm's job %s: %s, after %s.", w->id, text, text_seconds(since, now - w->began));
-    memcpy(w->told, text, sizeof w->told);
-    w->told_at = now;
+    if (strcmp(text, w->told) != 0 ||
+        (!w->state.runs && now - w->told_at >= (w->state.never_starts ? TELL_STUCK_S : TELL_S)))
+        tell_state(w, text, now);
 }
 
 /* The nodes of the latest attempt: what an earlier one has said does not count. */
@@ -130,8 +151,8 @@ static int follow_job(struct slurm_watch *w, struct err *e)
     for (;;) {
         struct pollfd p = {.fd = interrupt_fd(), .events = POLLIN};
 
-        ask_slurm(w);
         ask_nodes(w);
+        ask_slurm(w);
         if (is_over(w))
             break;
         tell_ended(w);

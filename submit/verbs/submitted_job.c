@@ -153,11 +153,11 @@ bool submitted_job_is_in_slurm(char id[SLURM_ID], struct slurm_state *state, con
 static void print_slurm(const struct submission *s)
 {
     struct slurm_state state;
-    char id[SLURM_ID];
+    char id[SLURM_ID], text[SLURM_TEXT];
 
     if (submitted_job_is_in_slurm(id, &state, s))
-        printf("Slurm's job %s: %s%s%s%s\n", id, state.name, state.runs || !state.reason[0] ? "" : " (",
-               state.runs ? "" : state.reason, state.runs || !state.reason[0] ? "" : ")");
+        printf("Slurm's job %s: %s%s\n", id, slurm_state_text(text, &state),
+               state.never_starts ? "; it will not start unless its options, or the cluster, change" : "");
 }
 
 void submitted_job_show(const struct submission *s)

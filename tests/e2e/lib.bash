@@ -130,6 +130,15 @@ curl() { command curl --max-time "$PROGRAM_LIMIT" "$@"; }
 # limited COMMAND...: it and its descendants have the time limit of a program, and none of them is left.
 limited() { "$TOOLS/reap" "$PROGRAM_LIMIT" "$@"; }
 
+# exit_is STATUS COMMAND...: the command, as `wait PID` or one of these functions, ends with this status.
+exit_is() {
+    local code=0
+    "${@:2}" || code=$?
+    [ "$code" -eq "$1" ] || { echo "status $code, and not $1, of ${*:2}" && return 1; }
+}
+# fails COMMAND...: it ends with another status than 0.
+fails() { if "$@"; then echo "status 0 of $*" && return 1; fi; }
+
 # by_progress COMMAND...: status and output as run's, for a command of many parts, as a build is, that prints a line for each: the time
 # limit of a program is from line to line, and the test has none. Its lines are in the output of the test's script, too.
 by_progress() {

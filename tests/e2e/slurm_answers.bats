@@ -116,6 +116,34 @@ runs() { "$SUBMIT" status job | grep -q 'node(0): running, epoch'; }
     [ "$(grep -c scancel calls)" -eq 0 ]
 }
 
+@test "of a job that Slurm will not start that is said again and again, and of a cancelled one that it is over" {
+    make_slurm
+    submit --epochs 100000 --record-every 100
+    echo 'PENDING PartitionConfig' >answers/squeue
+    "$SUBMIT" status job | grep -qx "Slurm's job 7: PENDING (PartitionConfig); it will not start unless its options, or the cluster, change"
+    : >said
+    "$SUBMIT" wait job >said 2>&1 3>&- &
+    local waits=$!
+    HOLDERS+=("$waits")
+    said_twice() { [ "$(grep -c "PENDING (PartitionConfig), after .*: it will not start unless .* job_submit cancel $T/job takes it out" said)" -ge 2 ]; }
+    within 60 said_twice
+    kill -INT "$waits"
+    wait "$waits" || true
+    echo 'PENDING Resources' >answers/squeue
+    "$SUBMIT" status job | grep -qx "Slurm's job 7: PENDING (Resources)"
+    # The status of its processes is a failure to Slurm.
+    echo 'RUNNING None' >answers/squeue
+    start_node
+    within 60 runs
+    "$SUBMIT" cancel -q job
+    exit_is 8 wait "$NODE"
+    echo 'FAILED NonZeroExitCode' >answers/squeue
+    run limited "$SUBMIT" wait job
+    [ "$status" -eq 8 ]
+    [[ "$output" == *"Slurm's job 7: over, as the job was cancelled, after "* ]]
+    [[ "$output" != *NonZeroExitCode* ]]
+}
+
 @test "the batch file does not begin while another of Slurm's jobs runs its job, and cancel ends that one, too" {
     make_slurm
     submit --epochs 1
