@@ -11,6 +11,7 @@
 #include "shared/base/child.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
+#include "shared/job/job_folder.h"
 #include "shared/job/settings.h"
 #include "submit/terminal/text.h"
 
@@ -19,6 +20,7 @@ enum {
     JOB_BYTES_MAX = 1 << 16,
     QUOTED = 4 * PATH_MAX,
     SCRIPT = 16 * PATH_MAX,
+    WATCH = 4096,
     PROCESSES_MAX = 2 * NODES_MAX, /* a worker and a server each */
     END_WAIT_S = 15                /* for an earlier job of Slurm that is about to end */
 };
@@ -26,10 +28,42 @@ enum {
 /* What scontrol says of a job, and a time after it if the job is preempted. */
 #define PREEMPTED "PreemptTime="
 
-/* Seconds that srun waits from the end of the job's first process to that of the last one: the processes of a
- * host that fails and comes back at once end without a word to srun. A worker may evaluate after the others.
- */
-#define LAST_WAIT "600"
+/* The processes of a host that fails and comes back at once end without a word to srun, which would wait for
+ * them for ever. Each process writes its state every JOB_FOLDER_BEAT_S until it ends, but not while it reads
+ * the packages, so the batch file ends srun when none has for SLURM_SILENCE_S. It compares states and no
+ * times, because the file server may have another clock. */
+enum { LOOK_S = 10 };
+static const char watch_lines[] =
+    "states() { cat \"$folder\"/node-*/" JOB_FOLDER_NODE " \"$folder\"/ps-*/" JOB_FOLDER_NODE
+    " 2>/dev/null | cksum; }\n"
+    "unended() {\n"
+    "    grep -LE '\"state\":\"(succeeded|failed|cancelled)\"' \"$folder\"/node-*/" JOB_FOLDER_NODE
+    " \"$folder\"/ps-*/" JOB_FOLDER_NODE " 2>/dev/null |\n"
+    "        while read -r file; do\n"
+    "            node=${file%%/" JOB_FOLDER_NODE "}\n"
+    "            echo \"${node##*/} on $(sed -n 's/.*\"host\":\"\\([^\"]*\\)\".*/\\1/p' \"$file\")\"\n"
+    "        done | paste -sd , -\n"
+    "}\n"
+    "watch() {\n"
+    "    trap 'kill \"$pause\" 2>/dev/null; exit' TERM\n"
+    "    first=$(states) silent=0\n"
+    "    before=$first\n"
+    "    while kill -0 \"$srun\" 2>/dev/null; do\n"
+    "        if [ \"$silent\" -ge %d ]; then\n"
+    "            echo \"No process has written its state for $silent s, so that srun is ended; without an "
+    "end: "
+    "$(unended).\"\n"
+    "            kill -KILL \"$srun\"\n"
+    "        fi\n"
+    "        sleep %d &\n"
+    "        pause=$!\n"
+    "        wait \"$pause\"\n"
+    "        now=$(states)\n"
+    "        silent=$((silent + %d))\n"
+    "        if [ \"$now\" != \"$before\" ] || [ \"$now\" = \"$first\" ]; then silent=0; fi\n"
+    "        before=$now\n"
+    "    done\n"
+    "}\n";
 
 /* The states in which a job is over: the others are those of one that waits, runs, or is about to end. */
 static const char *const over[] = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE",     "FAILED",
@@ -132,12 +166,12 @@ static void quote_pattern(char out[QUOTED], const char *path)
  * then, so it asks for that itself, as after a failure with --retries; the shell must not end by the SIGTERM
  * with which Slurm ends a job, and one that Slurm ends is no failure. srun's status is the highest one of its
  * processes: that of a killed one is 128 and its signal; of these no other attempt succeeds: 2, 4 and 6 of
- * job_runner, and 8 is a cancelled job. */
+ * job_runner, and 8 is a cancelled job. A signal ends `wait` before srun has ended. */
 int slurm_write_script(const char *folder, const char *name, int n_processes, const char *options,
-                       int retries, bool ends_at_once, struct err *e)
+                       int retries, struct err *e)
 {
     char path[PATH_MAX], exe_dir[PATH_MAX], log[PATH_MAX], runner[PATH_MAX];
-    static char pattern[QUOTED], program[QUOTED], dir[QUOTED], text[SCRIPT];
+    static char pattern[QUOTED], program[QUOTED], dir[QUOTED], watch[WATCH], text[SCRIPT];
 
     if (file_join(path, sizeof path, folder, SLURM_SCRIPT, e) < 0 ||
         file_join(log, sizeof log, folder, SLURM_OUTPUT, e) < 0 ||
@@ -145,11 +179,13 @@ int slurm_write_script(const char *folder, const char *name, int n_processes, co
         file_join(runner, sizeof runner, exe_dir, "job_runner", e) < 0)
         return e->code;
     quote_pattern(pattern, log);
+    snprintf(watch, sizeof watch, watch_lines, SLURM_SILENCE_S, LOOK_S, LOOK_S);
     snprintf(text, sizeof text,
              "#!/bin/sh\n"
              "#SBATCH --job-name=%s --output=%s --open-mode=append --requeue --ntasks=%d\n"
              "#SBATCH %s\n"
              "folder=%s\n"
+             "%s"
              "noted=$(sed -n 's/.*\"job\":\"\\([0-9]*\\)\".*/\\1/p' \"$folder/" SLURM_JOB "\" 2>/dev/null)\n"
              "waited=0\n"
              "while [ -n \"$noted\" ] && [ \"$noted\" != \"$SLURM_JOB_ID\" ]; do\n"
@@ -170,8 +206,17 @@ int slurm_write_script(const char *folder, const char *name, int n_processes, co
              "\"\n"
              "is_ended=\n"
              "trap is_ended=1 TERM\n"
-             "%ssrun %s --job \"$folder\"\n"
+             "srun %s --job \"$folder\" &\n"
+             "srun=$!\n"
+             "watch &\n"
+             "watch=$!\n"
+             "wait \"$srun\"\n"
              "status=$?\n"
+             "while [ -n \"$is_ended\" ] && kill -0 \"$srun\" 2>/dev/null; do\n"
+             "    wait \"$srun\"\n"
+             "    status=$?\n"
+             "done\n"
+             "kill \"$watch\" 2>/dev/null\n"
              "case $(scontrol show job \"$SLURM_JOB_ID\") in\n"
              "*" PREEMPTED "[0-9]*) exec scontrol requeue \"$SLURM_JOB_ID\" ;;\n"
              "esac\n"
@@ -182,9 +227,8 @@ int slurm_write_script(const char *folder, const char *name, int n_processes, co
              "    exec scontrol requeue \"$SLURM_JOB_ID\"\n"
              "fi\n"
              "exit \"$status\"\n",
-             name, pattern, n_processes, options, text_shell_quote(dir, sizeof dir, folder), END_WAIT_S,
-             ends_at_once ? "export SLURM_WAIT=\"${SLURM_WAIT-" LAST_WAIT "}\"\n" : "",
-             text_shell_quote(program, sizeof program, runner), retries);
+             name, pattern, n_processes, options, text_shell_quote(dir, sizeof dir, folder), watch,
+             END_WAIT_S, text_shell_quote(program, sizeof program, runner), retries);
     return file_write(path, text, strlen(text), 0700, e);
 }
 

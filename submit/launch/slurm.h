@@ -11,7 +11,10 @@
 #define SLURM_OUTPUT "slurm.log"  /* what the processes of all attempts have printed */
 #define SLURM_JOB    "slurm.json" /* {"job"}: the number of the job that has run it last, or does */
 
-enum { SLURM_ID = 24 };
+enum {
+    SLURM_ID = 24,
+    SLURM_SILENCE_S = 300 /* after so long without a word of the job's processes its batch file ends them */
+};
 
 struct slurm_state {
     bool is_over, runs;
@@ -28,10 +31,9 @@ const char *slurm_state_text(char out[SLURM_TEXT], const struct slurm_state *s);
  * is none, as in "-N 2-4", or more than the nodes of a job. */
 int slurm_processes(int *n, const char *options, struct err *e);
 /* Writes the batch file. `name`: of the job; `options`: of sbatch; `retries`: how often a failed
- * job is requeued; `ends_at_once`: no node goes on alone after another one's end. ERR_IO, ERR_NOSPACE,
- * ERR_NOMEM. */
+ * job is requeued. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
 int slurm_write_script(const char *folder, const char *name, int n_processes, const char *options,
-                       int retries, bool ends_at_once, struct err *e);
+                       int retries, struct err *e);
 /* Submits it; `id` is that of the job. ERR_NOT_FOUND: there is no sbatch; ERR_REFUSED: it refuses the job. */
 int slurm_submit(char id[SLURM_ID], const char *folder, struct err *e);
 /* ERR_NOT_FOUND: the folder was not submitted to Slurm. */

@@ -41,7 +41,8 @@ struct slurm_watch {
     double began, asked_at, told_at; /* clock_now, as the next */
     double over_at;                  /* since when it is over; 0: it is not, or Slurm does not answer */
     double silent_at;                /* since when Slurm does not answer; 0: it does */
-    double ended_at; /* since when all nodes have ended, or it was last told; 0: not all have */
+    double ended_at;                 /* since when all nodes have ended; 0: not all have */
+    bool has_told_end;
     struct progress_bar progress;
 };
 
@@ -127,23 +128,35 @@ static bool is_over(const struct slurm_watch *w)
     return n_ended == 0 || n_ended == w->s.n_nodes || now - w->over_at > LAST_S;
 }
 
+/* The host of the first node whose process is gone; "": of none. */
+static const char *lost_host(const struct slurm_watch *w)
+{
+    for (size_t i = 0; i < w->s.n_nodes; i++)
+        if (w->s.nodes[i].folder.has_vanished)
+            return w->s.nodes[i].at.address;
+    return "";
+}
+
 /* A host that fails and comes back does not tell srun that its processes have ended. */
 static void tell_ended(struct slurm_watch *w)
 {
     const double now = clock_now();
+    char until[TEXT_AMOUNT];
 
     if (!w->state.runs || submission_count_ended(&w->s) < w->s.n_nodes) {
         w->ended_at = 0;
+        w->has_told_end = false;
         return;
     }
     if (w->ended_at == 0)
         w->ended_at = now;
-    if (now - w->ended_at < LAST_S)
+    if (now - w->ended_at < LAST_S || w->has_told_end)
         return;
-    w->ended_at = now;
-    console_info("All nodes have ended, and Slurm's job %s still runs: it waits for a process of a host that "
-                 "has failed. job_submit cancel %s ends it.",
-                 w->id, w->s.job_folder);
+    w->has_told_end = true;
+    text_hour(until, clock_wall() + SLURM_SILENCE_S);
+    console_info("All nodes have ended, and Slurm's job %s still runs: srun waits for a process on %s, which "
+                 "has failed. Its batch file ends that by %s; job_submit cancel %s ends it now.",
+                 w->id, lost_host(w)[0] ? lost_host(w) : "a host", until, w->s.job_folder);
 }
 
 static int follow_job(struct slurm_watch *w, struct err *e)
@@ -302,7 +315,6 @@ static int check_options(const struct options *o, struct err *e)
 static int submit_job(char folder[PATH_MAX], struct submission *s, struct err *e)
 {
     const struct settings *set = &s->settings;
-    const bool ends_at_once = set->sync == SYNC_SSGD && set->on_node_loss == NODE_LOSS_ABORTS;
     char own[JOB_ID_MAX + 8], id[SLURM_ID];
 
     snprintf(own, sizeof own, "psgd-%s", s->id);
@@ -310,8 +322,8 @@ static int submit_job(char folder[PATH_MAX], struct submission *s, struct err *e
         verb_pack_job(s, e) < 0)
         return e->code;
     memcpy(folder, s->job_folder, PATH_MAX);
-    if (slurm_write_script(s->job_folder, set->name, (int)s->n_nodes, s->opt->slurm, s->opt->retries,
-                           ends_at_once, e) < 0 ||
+    if (slurm_write_script(s->job_folder, set->name, (int)s->n_nodes, s->opt->slurm, s->opt->retries, e) <
+            0 ||
         slurm_submit(id, s->job_folder, e) < 0) {
         struct err ignored;
 

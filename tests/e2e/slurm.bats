@@ -140,6 +140,26 @@ squeue_shows() { [ "$(on_login squeue -h -t "${2:-all}" | wc -l)" -eq "$1" ]; }
     [ "$(jq -r .attempt job/results/run.json)" -eq 1 ]
 }
 
+# bats test_tags=long
+@test "a host that fails and is back at once holds no asynchronous job: its batch file names who has not ended, and ends it" {
+    needs_slurm
+    on_login job_submit --slurm "-N 4 --begin=now+1hour" --detach -q --servers 1 --codec ps --parallel_sgd asgd --model softmax --dataset "$FEW" \
+        --epochs 100000 --record-every 1000 -o job
+    on_login job_submit cancel -q job
+    sed -i 's/ --begin=now+1hour//; s/-ge 300/-ge 20/' job/slurm.sh # seconds
+    on_login sbatch job/slurm.sh
+    within 60 grep -qs '"state":"running"' job/node-2/node.json
+    local host
+    host=$(jq -r .host job/node-2/node.json)
+    "$CLUSTER" fail "$BATS_FILE_TMPDIR/cluster" "$host" 3>&-
+    "$CLUSTER" repair "$BATS_FILE_TMPDIR/cluster" "$host" 3>&-
+    within 60 grep -q "No process has written its state for 20 s, so that srun is ended; without an end: node-2 on $host\.$" job/slurm.log
+    within 60 squeue_shows 0 PD,R,CG
+    run on_login job_submit wait job
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"failed: node(2) on $host, "* ]]
+}
+
 @test "a job that waits in Slurm's queue is cancelled there, and what Slurm refuses is said in its words" {
     needs_slurm
     local job=(--codec fedavg --model softmax --dataset "$FEW" --epochs 1)

@@ -165,16 +165,32 @@ runs() { "$SUBMIT" status job | grep -q 'node(0): running, epoch'; }
     [ "$(sort calls | tr '\n' ' ')" = "scancel 7 scancel 8 scancel 9 " ]
 }
 
-@test "srun waits for ever only for the nodes of a job that may end one after the other" {
+@test "the batch file ends srun when no process of the job writes its state any more, and names who has not ended" {
     make_slurm
-    echo 'echo "${SLURM_WAIT-for ever}" >waits' >answers/srun
-    submit --epochs 1
-    SLURM_JOB_ID=7 job/slurm.sh
-    [ "$(cat waits)" = 600 ]
-    SLURM_WAIT=0 SLURM_JOB_ID=7 job/slurm.sh
-    [ "$(cat waits)" = 0 ]
-    rm -r job
     submit --epochs 1 --on-node-loss continue
-    SLURM_JOB_ID=7 job/slurm.sh
-    [ "$(cat waits)" = 'for ever' ]
+    mkdir job/node-0 job/node-1
+    echo '{"host":"v0","state":"succeeded","written_s":1}' >job/node-0/node.json
+    echo '{"host":"v1","state":"running","written_s":1}' >job/node-1/node.json
+    # Time passes at once. No process is ended before one has written its state, or as long as one does.
+    printf '#!/bin/sh\necho >>"%s/slept"\n' "$T" >bin/sleep
+    chmod 755 bin/sleep
+    cat >answers/srun <<'EOF'
+exec >/dev/null 2>&1
+passes() { until [ "$(wc -l <slept)" -gt "$1" ]; do /bin/sleep 0.01; done; }
+passes 40
+for i in 2 3 4; do
+    echo "{\"host\":\"v1\",\"state\":\"running\",\"written_s\":$i}" >job/node-1/new
+    mv job/node-1/new job/node-1/node.json
+    passes $(($(wc -l <slept) + 10))
+done
+touch lived
+exec /bin/sleep 1000
+EOF
+    : >slept
+    status=0
+    SLURM_JOB_ID=7 limited job/slurm.sh >said 2>&1 || status=$?
+    cat said
+    [ -e lived ]
+    [ "$status" -eq 137 ]
+    grep -qx 'No process has written its state for 300 s, so that srun is ended; without an end: node-1 on v1.' said
 }
