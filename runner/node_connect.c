@@ -348,20 +348,21 @@ static int n_nodes_here(const struct node *n, const struct orders_start *start)
     return count;
 }
 
-/* A transport without a descriptor to sleep on asks it again and again. The machine's processors count, as a
- * launcher may bind each process to one. */
+/* A transport without a descriptor to sleep on asks it again and again. The processors of all nodes of the
+ * machine count, as a launcher may bind each node to one. */
 static void warn_crowded(const struct node *n, const struct orders_start *start)
 {
     const struct transport_traits *t = &transport_traits[n->set.transport];
-    int n_here = n_nodes_here(n, start), n_processors = sandbox_processors();
-    char text[192];
+    int n_here = n_nodes_here(n, start), n_processors = n->mesh->n_processors;
+    char text[224];
 
-    if (t->sleeps || n_here <= n_processors || (n->job.node >= 0 && n->machines[n->job.node] != n->job.node))
+    if (t->sleeps || n_processors == 0 || n_here <= n_processors ||
+        (n->job.node >= 0 && n->machines[n->job.node] != n->job.node))
         return;
     snprintf(text, sizeof text,
-             "%d nodes share the %d processors of the machine of node %d: over %s a node that waits takes "
-             "processor time from the others",
-             n_here, n_processors, n->job.node, t->name);
+             "%d nodes share the %d processor%s that they may use on the machine of node %d: over %s a node "
+             "that waits takes processor time from the others",
+             n_here, n_processors, n_processors == 1 ? "" : "s", n->job.node, t->name);
     report_warn(n->report, text);
 }
 
@@ -401,7 +402,6 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
         free(wanted);
         return e->code;
     }
-    warn_crowded(n, start);
     for (size_t i = 0; i < start->n_peers; i++)
         if (exchange_needs_link(n->exchange, start->peers[i].node)) {
             n->peers[n->n_peers++] = start->peers[i].node;
@@ -421,6 +421,7 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
         return err_at(e, "%s %s", n->set.executor ? "executor" : "codec", node_codec_name(n));
     if (rc < 0)
         return rc;
+    warn_crowded(n, start);
     exchange_attach(n->exchange, n->mesh, n->machines);
     if (share_memory(n, spec.transport, e) < 0 || (n->net && check_memory(n, e) < 0))
         return e->code;

@@ -153,6 +153,7 @@ struct mesh { /* the first member of each implementation's struct */
     mesh_sink *sink;        /* set after opening; NULL: a chunk ends its peer */
     void *owner;            /* first argument of `sink` */
     size_t chunk;           /* bytes of a FRAME_CHUNK that suit the transport, on all nodes; 0: any */
+    int n_processors;       /* that the nodes of this machine may use together; 0: not known */
 };
 
 /* Returns when this node is connected to all its peers. Errors: see the transport. */

@@ -18,9 +18,10 @@ needs_mpi() {
     [ -n "$MPI" ] || skip "neither Open MPI nor MPICH is installed, or psgd was built without them"
 }
 
-# run_over MPI N [ARGUMENT...]: the job in the folder over, as N processes with these arguments.
+# run_over MPI N [ARGUMENT...]: the job in the folder over, as N processes with these arguments, on the processors of PINNED.
+PINNED=()
 run_over() {
-    by_mpi "$1" "$2" "$BUILD/job_runner" --job over "${@:3}" >mpi.log 2>&1 || { cat mpi.log && return 1; }
+    by_mpi "$1" "$2" "${PINNED[@]}" "$BUILD/job_runner" --job over "${@:3}" >mpi.log 2>&1 || { cat mpi.log && return 1; }
     "$SUBMIT" collect -q over
 }
 
@@ -46,6 +47,12 @@ each_way() {
     equal_over "$1" 2 0 --codec allreduce --local-path off
     equal_over "$1" 2 1 --codec ps
     equal_over "$1" 2 0 --codec fedavg:every=20 --path gather
+    # A launcher may bind each node to one processor; as in a cluster's cpuset both have but one.
+    [ "$(nproc)" -lt 2 ] || [ "$(grep -c 'nodes share' over/node-0/run/node.log)" -eq 0 ]
+    PINNED=(taskset -c "$(taskset -pc $$ | sed 's/.*: \([0-9]*\).*/\1/')")
+    equal_over "$1" 2 0 --codec allreduce --max-steps 20
+    PINNED=()
+    grep -q 'WARN: 2 nodes share the 1 processor that they may use on the machine of node 0: over mpi ' over/node-0/run/node.log
 }
 
 @test "over MPI a job ends with the weights of the same job over TCP, by collectives, with a server and by messages" {

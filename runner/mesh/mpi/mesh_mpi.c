@@ -419,14 +419,13 @@ static int check_ranks(const struct mesh_spec *spec, struct err *e)
     return err_hint(e, "Does the launcher belong to this MPI? mpirun --version, or srun --mpi=list.");
 }
 
-/* With the deadline of opening. */
-static int copy_comm(struct mpi *t, MPI_Comm of, MPI_Comm *out, struct err *e)
+/* Waits for a call of all processes, with the deadline of opening; rc: of its beginning. */
+static int await_all(struct mpi *t, int rc, MPI_Request *request, const char *call, struct err *e)
 {
-    MPI_Request request;
-    int is_done = 0, rc = MPI_Comm_idup(of, out, &request);
+    int is_done = 0;
 
     while (rc == MPI_SUCCESS && !is_done) {
-        rc = MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
+        rc = MPI_Test(request, &is_done, MPI_STATUS_IGNORE);
         if (is_done)
             break;
         if (flag_is_up(t->spec.interrupted))
@@ -435,7 +434,46 @@ static int copy_comm(struct mpi *t, MPI_Comm of, MPI_Comm *out, struct err *e)
             return err_set(e, ERR_TIMEOUT, "not all processes of the job have started MPI in time");
         sched_yield();
     }
-    return rc == MPI_SUCCESS ? 0 : mpi_fail(e, ERR_IO, rc, "MPI_Comm_idup");
+    return rc == MPI_SUCCESS ? 0 : mpi_fail(e, ERR_IO, rc, call);
+}
+
+static int copy_comm(struct mpi *t, MPI_Comm of, MPI_Comm *out, struct err *e)
+{
+    MPI_Request request;
+    int rc = MPI_Comm_idup(of, out, &request);
+
+    return await_all(t, rc, &request, "MPI_Comm_idup", e);
+}
+
+/* The processors of a process: its cpuset, of which a launcher may bind it to a part. */
+struct processors {
+    char machine[MPI_MAX_PROCESSOR_NAME];
+    cpu_set_t may_use; /* empty: sched_getaffinity fails where the machine has more than it can name */
+};
+
+/* Those of all processes of a machine together, as each may be bound to others. */
+static int count_processors(struct mpi *t, int n_processes, struct err *e)
+{
+    struct processors *all = calloc((size_t)n_processes + 1, sizeof *all), *own = all + n_processes;
+    MPI_Request request;
+    cpu_set_t here;
+    int len, rc;
+
+    if (!all)
+        return err_set(e, ERR_NOMEM, "no memory for the processors of %d processes", n_processes);
+    MPI_Get_processor_name(own->machine, &len);
+    if (sched_getaffinity(0, sizeof own->may_use, &own->may_use) < 0)
+        CPU_ZERO(&own->may_use);
+    rc = MPI_Iallgather(own, sizeof *own, MPI_BYTE, all, sizeof *all, MPI_BYTE, t->comm, &request);
+    if (await_all(t, rc, &request, "MPI_Iallgather", e) < 0)
+        return e->code; /* MPI may still write into `all` */
+    here = own->may_use;
+    for (int i = 0; i < n_processes; i++)
+        if (strncmp(all[i].machine, own->machine, sizeof own->machine) == 0)
+            CPU_OR(&here, &here, &all[i].may_use);
+    t->mesh.n_processors = CPU_COUNT(&here);
+    free(all);
+    return 0;
 }
 
 static struct mpi *new_mesh(const struct mesh_spec *spec)
@@ -525,6 +563,8 @@ static int mpi_open(struct mesh **out, const struct mesh_spec *spec, struct err 
     if (copy_comm(t, MPI_COMM_WORLD, &t->comm, e) < 0)
         return e->code;
     MPI_Comm_set_errhandler(t->comm, MPI_ERRORS_RETURN);
+    if (count_processors(t, a->n_workers + a->n_servers, e) < 0)
+        return e->code;
     if (copy_comm(t, t->comm, &t->sum_comm, e) < 0)
         return e->code;
     may_finalize = false;
