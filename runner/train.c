@@ -13,7 +13,10 @@ struct training {
     struct node *n;
     struct stopwatch *watch;
     const struct node_work *work;
-    void *owner; /* of the work */
+    void *owner;        /* of the work */
+    uint64_t n_rounds;  /* that were closed at the last step */
+    double round_began; /* clock_now: since when that many are */
+    bool has_warned;    /* of a long round */
 };
 
 /* Passes events to the worker until its wait is over. The timeout restarts with each contribution to a round;
@@ -112,9 +115,32 @@ static void show_model(const struct training *t)
     step_begin(&t->n->step);
 }
 
+/* Within a round of local steps no checkpoint is written, and a node that gets SIGTERM waits only NODE_SAVE_S
+ * for it: what would be lost is foreseen in the first round that takes longer. */
+static void warn_of_long_round(struct training *t)
+{
+    const struct node *n = t->n;
+    const uint64_t closed = exchange_rounds(n->exchange);
+    const double now = clock_now();
+    char text[224];
+
+    if (!t->has_warned && now - t->round_began > NODE_SAVE_S && node_saves_at_end(n) &&
+        exchange_has_local_steps(n->exchange)) {
+        snprintf(text, sizeof text,
+                 "node %d: a round takes more than %d s, so that SIGTERM would end the job without a "
+                 "checkpoint of its own: --local-steps N makes rounds shorter",
+                 n->job.node, NODE_SAVE_S);
+        report_warn(n->report, text);
+        t->has_warned = true;
+    }
+    if (closed != t->n_rounds)
+        t->round_began = now;
+    t->n_rounds = closed;
+}
+
 static int record_step(void *owner, const struct worker_request *request, struct err *e)
 {
-    const struct training *t = owner;
+    struct training *t = owner;
     struct node *n = t->n;
 
     if (request->train &&
@@ -122,6 +148,7 @@ static int record_step(void *owner, const struct worker_request *request, struct
         return e->code;
     if (node_record_comm(n, e) < 0)
         return e->code;
+    warn_of_long_round(t);
     show_model(t);
     return report_is_due(n->report, stopwatch_since(t->watch)) ? node_report_progress(n, e) : 0;
 }
@@ -167,7 +194,12 @@ int node_train_by(struct node *n, const struct node_work *work, void *owner, str
         [WORKER_COMPUTES] = compute_work,    [WORKER_UPDATES] = update_work,
         [WORKER_STORES] = store_params,      [WORKER_WAITS] = wait_for_go,
         [WORKER_EVALUATES] = evaluate_model, [WORKER_RECORDS] = record_step};
-    struct training t = {.n = n, .watch = exchange_watch(n->exchange), .work = work, .owner = owner};
+    struct training t = {.n = n,
+                         .watch = exchange_watch(n->exchange),
+                         .work = work,
+                         .owner = owner,
+                         .n_rounds = exchange_rounds(n->exchange),
+                         .round_began = clock_now()};
 
     if (node_live(n, doing, &t, e) < 0)
         return e->code;

@@ -211,6 +211,8 @@ struct compress_report exchange_coded(const struct exchange *x);
 /* The node's time by phase. The exchange switches to a phase while a codec or the mesh runs and back to the
  * phase that the caller has set; the watch starts in exchange_new. */
 struct stopwatch *exchange_watch(struct exchange *x);
+/* Are parameters exchanged after local steps? Otherwise there is an exchange in each step. */
+bool exchange_has_local_steps(const struct exchange *x);
 uint64_t exchange_rounds(const struct exchange *x); /* closed so far */
 /* True once after each round: exchange_sent and exchange_received then return that round's traffic, until the
  * next call. */

@@ -54,9 +54,6 @@ static inline int exchange_slot(const struct exchange *x, int node)
     return mesh_slot(x->cfg.n_workers, node);
 }
 
-/* Are parameters exchanged after local steps? Otherwise there is an exchange in each step. */
-bool exchange_has_local_steps(const struct exchange *x);
-
 /* Do all workers contribute the same number of samples, if they contribute? */
 static inline bool exchange_weights_are_equal(const struct exchange *x)
 {

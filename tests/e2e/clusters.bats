@@ -172,6 +172,18 @@ loses_no_step() {
     loses_no_step allreduce --trainer "$ROOT/examples/trainers/numpy_mlp.py"
 }
 
+# bats test_tags=long
+@test "a round that takes longer than a node waits after SIGTERM is warned of" {
+    gated fedavg 'c->run->node == 0'
+    "$SUBMIT" pack -q -o job -n 1 --codec gated.c --local-steps 30 --model softmax --dataset "$FEW" --max-steps 90 --checkpoint-steps 30
+    start_rank job 0
+    within 60 is_at_gate 0
+    sleep 21 # NODE_SAVE_S, and some
+    open_gate
+    end_processes 1
+    [ "$(grep -c 'WARN: node 0: a round takes more than 20 s, .* --local-steps N makes rounds shorter' job/node-0/run/node.log)" -eq 1 ]
+}
+
 # Between workers, and asynchronous with a server.
 @test "a checkpoint is written on demand, by job_submit and by SIGUSR1, and the job goes on" {
     local rule n written
