@@ -117,6 +117,10 @@ job_submit $version at $T/tree/usr/bin/job_submit" ]
     dpkg-deb -x "$package" deb
     [ "$(dpkg-deb -f "$package" Version)" = "$("$BUILD/job_submit" version | cut -d ' ' -f 2)" ]
     [[ "$(dpkg-deb -f "$package" Depends)" == *libmicrohttpd*libopenblas* ]]
+    local object
+    for object in deb/usr/lib/psgd/codecs/fedavg.so deb/usr/lib/psgd/transports/*.so; do
+        [ ! -e "$object" ] || [ "$(readelf -S --wide "$object" | grep -c '\.symtab')" -eq 0 ]
+    done
     [ -r deb/usr/lib/python3/dist-packages/psgd/__init__.py ]
     cmp deb/etc/default/psgd-agent "$ROOT/packaging/psgd-agent.default"
     # The package's scripts need root, so that only their syntax is checked.
