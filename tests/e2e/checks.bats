@@ -223,12 +223,14 @@ tests/unit/nn/test_other.c:1: "victim" has a plain word: the node, the process' 
     sed -i 's/ && .*//; s/true/cd $nothing/' tests/e2e/one.bats
     printf '#!/bin/sh\nfor i in $(ls); do echo $i; done\n' >submit/new/executable
     cp submit/new/executable submit/new/sourced.sh
-    chmod +x submit/new/executable
+    sed 's|/bin/sh|/usr/bin/env bash|' submit/new/executable >submit/new/by_env
+    chmod +x submit/new/executable submit/new/by_env
     run "$ROOT/tests/check-scripts" .
     echo "$output"
     [[ "$output" != 'skipped: '* ]] || skip "${output#skipped: }"
     [ "$status" -eq 1 ]
     [[ "$output" == *'In submit/new/executable line 2:'* ]]
+    [[ "$output" == *'In submit/new/by_env line 2:'* ]]
     [[ "$output" == *'In submit/new/sourced.sh line 2:'* ]]
     [[ "$output" == *'In tests/e2e/one.bats line 4:'* ]]
     [[ "$output" != *'new/program'* ]]
