@@ -9,6 +9,7 @@
 
 #include "agent/api/gate.h"
 #include "shared/http/http_server_private.h"
+#include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -28,12 +29,6 @@ static const char *only(const struct gate_input *in, const char *name, size_t *c
             ++*count;
         }
     return value;
-}
-
-static void must(bool ok)
-{
-    if (!ok)
-        abort();
 }
 
 static void check_target(const char *t)

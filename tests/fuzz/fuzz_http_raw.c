@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "tests/fuzz/must.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/request_check.h"
 
@@ -30,12 +31,6 @@ static int status_of(const char *bytes, size_t len)
     client_close(&c);
     answer = strncmp(c.text, go_on, sizeof go_on - 1) == 0 ? c.text + sizeof go_on - 1 : c.text;
     return strlen(answer) > 12 ? atoi(answer + 9) : 0;
-}
-
-static void must(bool ok)
-{
-    if (!ok)
-        abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)

@@ -1,5 +1,6 @@
-/* Any text as the document of a job folder, and as the state of one of its nodes, which a codec may have
- * written. What is accepted has numbers in their ranges, and an id that is part of no other path. */
+/* Any text as the document of a job folder, and as the state, the journal and the records of one of its
+ * nodes, which a codec may have written. What is accepted has numbers in their ranges, and an id that is part
+ * of no other path. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,33 +13,14 @@
 #include "submit/job/node_folder.h"
 #include "submit/net/reply.h"
 #include "submit/results/job_index.h"
+#include "tests/fuzz/fuzz_folder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-static char folder[64];
 static const char job[] = "j-abcdef"; /* of the files of the corpus */
-
-static void must(bool ok)
-{
-    if (!ok)
-        abort();
-}
-
-static void remove_folder(void)
-{
-    struct err ignored;
-
-    file_remove_tree(folder, &ignored);
-}
-
-static void write_input(const char *name, const uint8_t *bytes, size_t len)
-{
-    char path[128];
-    struct err e;
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    must(file_write(path, bytes, len, 0600, &e) == 0);
-}
+static const char state[] =
+    "{\"id\":\"j-abcdef\",\"node\":0,\"attempt\":1,\"state\":\"failed\",\"reason\":\"Internal\","
+    "\"message\":\"\",\"host\":\"one\"}";
 
 static void make_folders(void)
 {
@@ -47,7 +29,7 @@ static void make_folders(void)
     struct err e;
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        snprintf(path, sizeof path, "%s/%s", fuzz_folder, names[i]);
         must(file_mkdirs(path, 0700, &e) == 0);
     }
 }
@@ -59,7 +41,7 @@ static void as_process(void)
     json_t *document;
     struct err e = {0};
 
-    if (job_folder_read(&document, folder, &e) < 0) {
+    if (job_folder_read(&document, fuzz_folder, &e) < 0) {
         must(e.text[0]);
         return;
     }
@@ -76,8 +58,8 @@ static void as_record(void)
     struct err e = {0};
 
     must(submission_init(&s, &opt, &e) == 0);
-    if (job_index_load(&s, folder, &e) == 0)
-        must(job_id_is_valid(s.id) && strncmp(s.folder, folder, strlen(folder)) == 0);
+    if (job_index_load(&s, fuzz_folder, &e) == 0)
+        must(job_id_is_valid(s.id) && strncmp(s.folder, fuzz_folder, strlen(fuzz_folder)) == 0);
     else
         must(e.text[0]);
     submission_clear(&s);
@@ -104,10 +86,10 @@ static void ask(struct node_folder *f, const char *path, bool is_stream)
     free(r.reply);
 }
 
-/* As the state of node 0, and as its journal. */
+/* As a reader of node 0. */
 static void as_node(void)
 {
-    struct node_folder f = {.job_folder = folder};
+    struct node_folder f = {.job_folder = fuzz_folder};
 
     ask(&f, "/v1/jobs/j-abcdef", false);
     must(f.attempt >= 0 && f.attempt <= JOB_FOLDER_ATTEMPTS_MAX);
@@ -121,18 +103,19 @@ static void as_node(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    if (!folder[0]) {
-        snprintf(folder, sizeof folder, "/dev/shm/psgd-fuzz-job-folder-%ld", (long)getpid());
-        must(atexit(remove_folder) == 0);
+    if (fuzz_folder_open("job-folder"))
         make_folders();
-    }
-    write_input(JOB_FOLDER_DOCUMENT, bytes, len);
+    fuzz_folder_write(JOB_FOLDER_DOCUMENT, bytes, len);
     as_process();
     as_record();
-    write_input("node-0/" JOB_FOLDER_NODE, bytes, len);
-    write_input("node-0/jobs/j-abcdef/" JOB_FOLDER_NODE, bytes, len);
-    write_input("node-0/jobs/j-abcdef/journal.jsonl", bytes, len);
-    write_input("node-0/jobs/j-abcdef/run/train.csv", bytes, len);
+    fuzz_folder_write("node-0/" JOB_FOLDER_NODE, bytes, len);
+    fuzz_folder_write("node-0/jobs/j-abcdef/" JOB_FOLDER_NODE, bytes, len);
+    as_node();
+    /* Its journal and its records are read only where its state is valid. */
+    fuzz_folder_write("node-0/" JOB_FOLDER_NODE, state, strlen(state));
+    fuzz_folder_write("node-0/jobs/j-abcdef/" JOB_FOLDER_NODE, state, strlen(state));
+    fuzz_folder_write("node-0/jobs/j-abcdef/journal.jsonl", bytes, len);
+    fuzz_folder_write("node-0/jobs/j-abcdef/run/train.csv", bytes, len);
     as_node();
     return 0;
 }

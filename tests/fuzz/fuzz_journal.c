@@ -9,16 +9,11 @@
 
 #include "agent/jobs/job.h"
 #include "agent/jobs/journal.h"
+#include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 static char path[64], aside[96];
-
-static void must(bool ok)
-{
-    if (!ok)
-        abort();
-}
 
 static size_t n_damaged;
 

@@ -7,35 +7,20 @@
 #include <unistd.h>
 
 #include "agent/folder/meeting.h"
-#include "shared/base/file.h"
 #include "shared/job/job_folder.h"
+#include "tests/fuzz/fuzz_folder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-static char folder[64];
 static const char launch[] = "0123456789abcdef"; /* of the files of the corpus */
 static const char offer[] = "{\"launch\":\"0123456789abcdef\",\"name\":\"\",\"machine\":\"one\"}";
 
-static void must(bool ok)
-{
-    if (!ok)
-        abort();
-}
-
-static void remove_folder(void)
-{
-    struct err ignored;
-
-    file_remove_tree(folder, &ignored);
-}
-
 static void write_input(const char *name, const uint8_t *bytes, size_t len)
 {
-    char path[128];
-    struct err e;
+    char path[64];
 
-    snprintf(path, sizeof path, "%s/" JOB_FOLDER_MEET "/%s", folder, name);
-    must(file_write(path, bytes, len, 0600, &e) == 0);
+    snprintf(path, sizeof path, JOB_FOLDER_MEET "/%s", name);
+    fuzz_folder_write(path, bytes, len);
 }
 
 static void come(struct meeting *m, int rank)
@@ -43,7 +28,7 @@ static void come(struct meeting *m, int rank)
     const struct meeting_member mine = {.node = rank, .machine = "one", .attempt = 1, .state = JOB_FAILED};
     struct err e;
 
-    must(meeting_open(m, folder, rank, 2, &mine, &e) == 0);
+    must(meeting_open(m, fuzz_folder, rank, 2, &mine, &e) == 0);
     snprintf(m->launch, sizeof m->launch, "%s", launch);
     snprintf(m->members[rank].nonce, sizeof m->members[rank].nonce, "%s", launch);
 }
@@ -92,13 +77,20 @@ end:
     meeting_close(&m);
 }
 
-/* Process 1, with the text as process 0's files. */
+static void check_stop(struct meeting *m)
+{
+    char reason[200];
+    bool has_failed;
+
+    if (meeting_is_stopped(m, reason, &has_failed))
+        must(strnlen(reason, sizeof reason) < sizeof reason);
+}
+
+/* Process 1, with the text as process 0's files, and a user's. */
 static void follow(const uint8_t *bytes, size_t len)
 {
     struct meeting m;
     struct err e = {0};
-    char reason[200];
-    bool is_failure;
 
     come(&m, 1);
     write_input("plan.json", bytes, len);
@@ -109,25 +101,29 @@ static void follow(const uint8_t *bytes, size_t len)
         for (int r = 0; r < 2; r++)
             must(m.members[r].port >= 1 && m.members[r].port <= UINT16_MAX);
     write_input("stop.json", bytes, len);
-    meeting_is_stopped(&m, reason, &is_failure);
+    check_stop(&m);
+    write_input("cancel.json", bytes, len);
+    check_stop(&m);
     write_input("offer.json", bytes, len);
     has_failed(meeting_gather(&m, &e), &e);
     meeting_close(&m);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+/* An empty folder. */
+static void begin_meeting(void)
 {
     struct err e;
 
-    if (!folder[0]) {
-        snprintf(folder, sizeof folder, "/dev/shm/psgd-fuzz-meeting-%ld", (long)getpid());
-        must(atexit(remove_folder) == 0);
-    }
-    remove_folder();
-    must(file_mkdirs(folder, 0700, &e) == 0);
+    fuzz_folder_remove();
+    must(file_mkdirs(fuzz_folder, 0700, &e) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    fuzz_folder_open("meeting");
+    begin_meeting();
     lead(bytes, len);
-    remove_folder();
-    must(file_mkdirs(folder, 0700, &e) == 0);
+    begin_meeting();
     follow(bytes, len);
     return 0;
 }

@@ -9,16 +9,11 @@
 
 #include "agent/access/members.h"
 #include "shared/base/utf8.h"
+#include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 static char folder[64], path[96], lock[96];
-
-static void must(bool ok)
-{
-    if (!ok)
-        abort();
-}
 
 static void remove_files(void)
 {

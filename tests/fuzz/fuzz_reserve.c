@@ -1,18 +1,12 @@
 /* Any text as the body of a reservation or of a start. An accepted one must read back, from the document we
  * write, as the same one. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/jobs/peers.h"
 #include "shared/base/json.h"
+#include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
-static void must(bool ok)
-{
-    if (!ok)
-        abort();
-}
 
 static void check_spec(const json_t *doc)
 {

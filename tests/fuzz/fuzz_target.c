@@ -6,14 +6,9 @@
 #include <string.h>
 
 #include "submit/browse/target.h"
+#include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
-
-static void must(bool ok)
-{
-    if (!ok)
-        abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
