@@ -49,13 +49,18 @@ static void come(struct launch *l, int rank, const struct meeting_member *mine)
     assert_ok(meeting_open(&l->m[rank], l->folder, rank, l->n, mine, &e));
 }
 
+/* A worker, on the machine of all others. */
+static void come_simply(struct launch *l, int rank)
+{
+    struct meeting_member k = member(rank, l->n, "one");
+
+    come(l, rank, &k);
+}
+
 static void all_come(struct launch *l)
 {
-    for (int r = l->n - 1; r >= 0; r--) {
-        struct meeting_member k = member(r, l->n, "one");
-
-        come(l, r, &k);
-    }
+    for (int r = l->n - 1; r >= 0; r--)
+        come_simply(l, r);
 }
 
 /* Repeats the step of all processes until it is done for all; returns how often at most. */
@@ -74,21 +79,33 @@ static int all_do(struct launch *l, int (*step)(struct meeting *m, struct err *e
     return n_done;
 }
 
+static void all_meet(struct launch *l)
+{
+    all_come(l);
+    assert_int_equal(all_do(l, meeting_gather, 10), l->n);
+}
+
+static void all_are_ready(struct launch *l)
+{
+    struct err e;
+
+    for (int r = 0; r < l->n; r++)
+        assert_ok(meeting_say_ready(&l->m[r], 1000 + r, &e));
+}
+
 TEST(processes_that_come_in_any_order_meet)
 {
     struct launch l;
-    struct err e;
 
     make_folder(&l, 3);
-    all_come(&l);
-    assert_int_equal(all_do(&l, meeting_gather, 10), 3);
+    all_meet(&l);
     for (int r = 0; r < 3; r++) {
         assert_int_equal(l.m[r].attempt, 1);
         assert_true(l.m[r].is_on_one_machine);
         assert_string_equal(l.m[r].members[2].host, "127.0.0.1");
         assert_false(l.m[r].resumes);
-        assert_ok(meeting_say_ready(&l.m[r], 1000 + r, &e));
     }
+    all_are_ready(&l);
     assert_int_equal(all_do(&l, meeting_start, 10), 3);
     for (int r = 0; r < 3; r++)
         for (int other = 0; other < 3; other++)
@@ -98,23 +115,19 @@ TEST(processes_that_come_in_any_order_meet)
 
 TEST(files_of_an_earlier_launch_count_for_nothing)
 {
-    struct meeting_member k = member(1, 2, "one");
     struct launch l;
     struct err e;
 
     make_folder(&l, 2);
-    all_come(&l);
-    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
-    for (int r = 0; r < 2; r++)
-        assert_ok(meeting_say_ready(&l.m[r], 1000 + r, &e));
+    all_meet(&l);
+    all_are_ready(&l);
     assert_int_equal(all_do(&l, meeting_start, 10), 2);
     /* Process 1 of the next launch finds an offer, a plan and a start of the one before. */
-    come(&l, 1, &k);
+    come_simply(&l, 1);
     for (int i = 0; i < 5; i++)
         assert_int_equal(meeting_gather(&l.m[1], &e), 0);
     /* Process 0 finds a hello, also one that answers the former offer. */
-    k = member(0, 2, "one");
-    come(&l, 0, &k);
+    come_simply(&l, 0);
     assert_int_equal(meeting_gather(&l.m[0], &e), 0);
     assert_int_equal(all_do(&l, meeting_gather, 10), 2);
     assert_int_equal(meeting_start(&l.m[0], &e), 0);
@@ -125,7 +138,6 @@ TEST(files_of_an_earlier_launch_count_for_nothing)
 /* The leader has read the hello of the first one already. */
 TEST(a_process_that_was_started_again_before_all_have_met_is_met)
 {
-    struct meeting_member k = member(1, 3, "one");
     struct launch l;
     struct err e;
 
@@ -134,7 +146,7 @@ TEST(a_process_that_was_started_again_before_all_have_met_is_met)
     assert_int_equal(meeting_gather(&l.m[1], &e), 0);
     assert_int_equal(meeting_gather(&l.m[0], &e), 0);
     assert_true(l.m[0].members[1].is_here);
-    come(&l, 1, &k);
+    come_simply(&l, 1);
     assert_int_equal(meeting_gather(&l.m[1], &e), 0);
     assert_int_equal(all_do(&l, meeting_gather, 10), 3);
     remove_folder(&l);
@@ -142,17 +154,15 @@ TEST(a_process_that_was_started_again_before_all_have_met_is_met)
 
 TEST(a_process_that_was_started_again_after_all_have_met_ends_the_launch)
 {
-    struct meeting_member k = member(1, 2, "one");
     struct launch l;
     struct err e;
 
     make_folder(&l, 2);
-    all_come(&l);
-    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    all_meet(&l);
     l.m[0].members[1].node = 1;
     assert_ok(meeting_say_ready(&l.m[0], 1000, &e));
     assert_int_equal(meeting_start(&l.m[0], &e), 0);
-    come(&l, 1, &k);
+    come_simply(&l, 1);
     assert_int_equal(meeting_gather(&l.m[1], &e), 0);
     assert_int_equal(meeting_start(&l.m[0], &e), ERR_LOST);
     assert_error_has("process 1 (node 1) was started again after all had met");
@@ -185,8 +195,7 @@ TEST(a_damaged_document_is_refused_by_name)
         l.m[0].launch);
     assert_int_equal(meeting_gather(&l.m[0], &e), ERR_CONFIG);
     assert_error_has("meet/hello-1.json: /attempt: ");
-    all_come(&l);
-    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    all_meet(&l);
     write_document(&l, "ready-1.json", "{\"launch\":\"%s\",\"port\":65536}", l.m[0].launch);
     assert_int_equal(meeting_start(&l.m[0], &e), ERR_CONFIG);
     assert_error_has("meet/ready-1.json: /port: ");
@@ -294,8 +303,7 @@ TEST(a_plan_and_a_start_are_whole_or_not_written_where_memory_is_short)
                 assert_true(l.m[1].resumes == l.m[0].resumes);
                 assert_string_equal(l.m[1].members[1].host, "127.0.0.1");
             }
-            for (int r = 0; r < 2; r++)
-                assert_ok(meeting_say_ready(&l.m[r], 1000 + r, &e));
+            all_are_ready(&l);
             if (step == 1) {
                 is_started = lead_with_failure(&l, meeting_start, k, &is_last);
                 assert_int_equal(meeting_start(&l.m[1], &e) == 1, is_started);
@@ -363,8 +371,7 @@ TEST(a_node_that_fails_before_the_start_is_named_to_all)
     struct err e;
 
     make_folder(&l, 2);
-    all_come(&l);
-    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    all_meet(&l);
     assert_ok(meeting_say_ready(&l.m[0], 1000, &e));
     assert_true(meeting_tell_failure(&l.m[1], &codec));
     l.m[0].members[1].node = 1; /* as the job says */
@@ -379,7 +386,6 @@ TEST(a_node_that_fails_before_the_start_is_named_to_all)
 TEST(a_process_that_fails_before_all_have_met_ends_the_others)
 {
     const struct err full = {.code = ERR_NOSPACE, .text = "its disk is full"};
-    struct meeting_member k = member(2, 3, "one");
     struct launch l;
     struct err e;
 
@@ -390,16 +396,12 @@ TEST(a_process_that_fails_before_all_have_met_ends_the_others)
             assert_int_equal(meeting_gather(&l.m[1], &e), 0);
             assert_int_equal(meeting_gather(&l.m[0], &e), 0);
         } else {
-            struct meeting_member first = member(1, 3, "one");
-
-            come(&l, 1, &first);
+            come_simply(&l, 1);
         }
         assert_false(meeting_tell_failure(&l.m[1], &full));
         if (!is_late) {
-            k = member(0, 3, "one");
-            come(&l, 0, &k);
-            k = member(2, 3, "one");
-            come(&l, 2, &k);
+            come_simply(&l, 0);
+            come_simply(&l, 2);
             assert_false(meeting_tell_failure(&l.m[1], &full));
         }
         l.m[0].members[1].node = 1;
@@ -448,8 +450,7 @@ TEST(a_process_that_was_asked_to_end_cancels_the_launch)
     assert_int_equal(meeting_gather(&l.m[1], &e), 0);
     assert_false(meeting_tell_failure(&l.m[1], &asked));
     assert_int_equal(meeting_gather(&l.m[0], &e), ERR_CANCELLED);
-    all_come(&l);
-    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    all_meet(&l);
     assert_true(meeting_tell_failure(&l.m[1], &asked));
     assert_int_equal(meeting_start(&l.m[0], &e), ERR_CANCELLED);
     assert_error_has("Terminated before the start");
@@ -458,20 +459,18 @@ TEST(a_process_that_was_asked_to_end_cancels_the_launch)
 
 TEST(the_missing_processes_are_named)
 {
-    struct meeting_member k = member(0, 2, "one");
     struct launch l;
     char who[200];
     struct err e;
 
     make_folder(&l, 3);
-    come(&l, 0, &k);
+    come_simply(&l, 0);
     for (int r = 0; r < 3; r++)
         l.m[0].members[r].node = member(r, 2, "one").node;
     assert_int_equal(meeting_gather(&l.m[0], &e), 0);
     meeting_missing(&l.m[0], who, sizeof who);
     assert_string_equal(who, "process 1 (node 1), process 2 (node -2)");
-    k = member(1, 2, "one");
-    come(&l, 1, &k);
+    come_simply(&l, 1);
     assert_int_equal(meeting_gather(&l.m[1], &e), 0);
     assert_int_equal(meeting_gather(&l.m[0], &e), 0);
     meeting_missing(&l.m[0], who, sizeof who);
@@ -511,15 +510,13 @@ TEST(process_0_and_a_user_can_stop_the_others_until_the_next_launch)
     struct err e;
 
     make_folder(&l, 2);
-    all_come(&l);
-    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    all_meet(&l);
     assert_false(meeting_is_stopped(&l.m[1], reason, &has_failed));
     meeting_say_stop(&l.m[0], "node(0): CodecFailed", true);
     assert_true(meeting_is_stopped(&l.m[1], reason, &has_failed));
     assert_string_equal(reason, "node(0): CodecFailed");
     assert_true(has_failed);
-    all_come(&l);
-    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    all_meet(&l);
     assert_false(meeting_is_stopped(&l.m[1], reason, &has_failed));
     snprintf(path, sizeof path, "%s/" JOB_FOLDER_CANCEL, l.folder);
     assert_ok(file_write(path, "{\"reason\":\"enough\"}", 19, 0600, &e));
@@ -528,8 +525,7 @@ TEST(process_0_and_a_user_can_stop_the_others_until_the_next_launch)
         assert_string_equal(reason, "enough");
         assert_false(has_failed);
     }
-    all_come(&l);
-    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    all_meet(&l);
     assert_false(meeting_is_stopped(&l.m[0], reason, &has_failed));
     remove_folder(&l);
 }
@@ -540,13 +536,11 @@ TEST(each_launch_has_keys_of_its_own)
     struct launch l;
 
     make_folder(&l, 2);
-    all_come(&l);
-    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    all_meet(&l);
     meeting_key(first, &l.m[0], secret);
     meeting_key(other, &l.m[1], secret);
     assert_memory_equal(first, other, sizeof first);
-    all_come(&l);
-    assert_int_equal(all_do(&l, meeting_gather, 10), 2);
+    all_meet(&l);
     meeting_key(other, &l.m[1], secret);
     assert_memory_not_equal(first, other, sizeof first);
     remove_folder(&l);

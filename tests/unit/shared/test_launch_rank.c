@@ -22,6 +22,15 @@ static struct launch_rank find(const char *const *environment, int rank, int siz
     return r;
 }
 
+static void assert_found(const char *const *environment, int rank, int size, const char *origin)
+{
+    struct launch_rank r = find(environment, -1, -1);
+
+    assert_int_equal(r.rank, rank);
+    assert_int_equal(r.size, size);
+    assert_string_equal(r.origin, origin);
+}
+
 /* *e: why it is refused. */
 static void refuse(const char *const *environment, int rank, int size, struct err *e)
 {
@@ -36,25 +45,25 @@ TEST(each_launcher_says_which_process_this_is)
     static const struct {
         const char *environment[8];
         int rank, size;
+        const char *origin;
     } cases[] = {
-        {{"OMPI_COMM_WORLD_RANK", "3", "OMPI_COMM_WORLD_SIZE", "4", NULL}, 3, 4},
-        {{"PMI_RANK", "1", "PMI_SIZE", "2", NULL}, 1, 2},
-        {{"PMIX_RANK", "5", NULL}, 5, -1},
-        {{"RANK", "0", "WORLD_SIZE", "2", NULL}, 0, 2},
-        {{"SLURM_PROCID", "7", "SLURM_NTASKS", "8", NULL}, 7, 8},
-        {{"JOB_COMPLETION_INDEX", "2", NULL}, 2, -1},
-        {{"OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "2", "PMIX_RANK", "1", NULL}, 1, 2},
-        {{"PMIX_RANK", "1", "SLURM_PROCID", "1", "SLURM_STEP_NUM_TASKS", "2", NULL}, 1, 2},
-        {{"PMIX_RANK", "1", "SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "2", NULL}, 1, -1},
-        {{"PMIX_RANK", "1", "PMI_RANK", "1", "PMI_SIZE", "2", NULL}, 1, 2},
+        {{"OMPI_COMM_WORLD_RANK", "3", "OMPI_COMM_WORLD_SIZE", "4", NULL}, 3, 4, "OMPI_COMM_WORLD_RANK"},
+        {{"PMI_RANK", "1", "PMI_SIZE", "2", NULL}, 1, 2, "PMI_RANK"},
+        {{"PMIX_RANK", "5", NULL}, 5, -1, "PMIX_RANK"},
+        {{"RANK", "0", "WORLD_SIZE", "2", NULL}, 0, 2, "RANK"},
+        {{"SLURM_PROCID", "7", "SLURM_NTASKS", "8", NULL}, 7, 8, "SLURM_PROCID"},
+        {{"JOB_COMPLETION_INDEX", "2", NULL}, 2, -1, "JOB_COMPLETION_INDEX"},
+        {{"OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "2", "PMIX_RANK", "1", NULL},
+         1,
+         2,
+         "OMPI_COMM_WORLD_RANK"},
+        {{"PMIX_RANK", "1", "SLURM_PROCID", "1", "SLURM_STEP_NUM_TASKS", "2", NULL}, 1, 2, "PMIX_RANK"},
+        {{"PMIX_RANK", "1", "SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "2", NULL}, 1, -1, "PMIX_RANK"},
+        {{"PMIX_RANK", "1", "PMI_RANK", "1", "PMI_SIZE", "2", NULL}, 1, 2, "PMI_RANK"},
     };
 
-    for (size_t i = 0; i < N_OF(cases); i++) {
-        struct launch_rank r = find(cases[i].environment, -1, -1);
-
-        assert_int_equal(r.rank, cases[i].rank);
-        assert_int_equal(r.size, cases[i].size);
-    }
+    for (size_t i = 0; i < N_OF(cases); i++)
+        assert_found(cases[i].environment, cases[i].rank, cases[i].size, cases[i].origin);
 }
 
 /* The script of a batch job has Slurm's variables, and hands them on to all processes of its mpirun. */
@@ -69,11 +78,8 @@ TEST(mpirun_counts_before_the_slurm_job_that_it_runs_in)
                                          "OMPI_COMM_WORLD_SIZE",
                                          "4",
                                          NULL};
-    struct launch_rank r = find(inside, -1, -1);
 
-    assert_int_equal(r.rank, 2);
-    assert_int_equal(r.size, 4);
-    assert_string_equal(r.origin, "OMPI_COMM_WORLD_RANK");
+    assert_found(inside, 2, 4, "OMPI_COMM_WORLD_RANK");
 }
 
 /* All processes of torchrun on one machine have the variables of the process that started it there. */
@@ -83,11 +89,8 @@ TEST(torchrun_counts_before_the_launcher_that_has_started_it_on_each_machine)
         "PMIX_RANK", "1", "SLURM_PROCID", "1", "SLURM_NTASKS",        "2",
         "RANK",      "3", "WORLD_SIZE",   "4", "TORCHELASTIC_RUN_ID", "none",
         NULL};
-    struct launch_rank r = find(variables, -1, -1);
 
-    assert_int_equal(r.rank, 3);
-    assert_int_equal(r.size, 4);
-    assert_string_equal(r.origin, "RANK");
+    assert_found(variables, 3, 4, "RANK");
 }
 
 TEST(the_options_count_before_all_variables)
