@@ -40,9 +40,7 @@ load ranks
     within 60 is_at_gate 1
     [ -e job/node-1/run/checkpoint.safetensors ]
     kill_rank job KILL 1
-    local code=0
-    end_processes 2 || code=$?
-    [ "$code" -eq 1 ]
+    exit_is 1 end_processes 2
     grep -q 'the job has failed: node(1) on [^,]*, RunnerDied: its process on .* was killed' job.log.0
     "$SUBMIT" collect -q job
     [ "$(jq -r '[.state, .cause_node, .reason] | join(" ")' job/results/run.json)" = "failed 1 RunnerDied" ]
@@ -95,9 +93,7 @@ load ranks
     [ "$(digests job/results)" = "$(digests whole/results)" ]
     diff <(rows_of job/results) <(rows_of whole/results)
     # And not once more.
-    code=0
-    ranks job 2 || code=$?
-    [ "$code" -eq 4 ]
+    exit_is 4 ranks job 2
     grep -q 'the job has succeeded already, in attempt 3' job.log.0
     grep -q 'the job has succeeded already, in attempt 3' job.log.1
     [ "$("$SUBMIT" status --json job | jq -r .data.state)" = succeeded ]
@@ -135,7 +131,7 @@ is_stopping() { [ "$(jq -r .state "$1"/*/node.json | grep -cx stopping)" -eq "$2
 # its own is after its end.
 loses_no_step() {
     gated "$1" 'c->run->node == 1'
-    local job=(-n 2 --codec gated.c "${@:2}" --seed 3 --max-steps 200 --checkpoint-steps 1000000 --round-timeout "$TEST_LIMIT") n k code=0
+    local job=(-n 2 --codec gated.c "${@:2}" --seed 3 --max-steps 200 --checkpoint-steps 1000000 --round-timeout "$TEST_LIMIT") n k
     "$SUBMIT" pack -q -o job "${job[@]}"
     n=$(jq '.nodes | length' job/job.json)
     for ((k = 0; k < n; k++)); do start_rank job "$k"; done
@@ -143,8 +139,7 @@ loses_no_step() {
     kill "${PROCESSES[@]:0:n}"
     within 60 is_stopping job "$n"
     open_gate
-    end_processes "$n" || code=$?
-    [ "$code" -eq 8 ]
+    exit_is 8 end_processes "$n"
     grep -q 'asked to stop; .* checkpoint after step' job/node-0/run/node.log
     ranks job "$n"
     grep -q 'attempt 2 goes on from step' job.log.0
@@ -236,12 +231,8 @@ loses_no_step() {
     local waits=$!
     HOLDERS+=("$waits")
     "$SUBMIT" cancel job --reason 'enough seen' | grep -q ': cancelled'
-    local code=0
-    end_processes 2 || code=$?
-    [ "$code" -eq 8 ]
-    code=0
-    wait "$waits" || code=$?
-    [ "$code" -eq 8 ]
+    exit_is 8 end_processes 2
+    exit_is 8 wait "$waits"
     [ "$(jq -r .state job/results/run.json)" = cancelled ]
     [ "$(wc -l <job/results/records/train.csv)" -gt 1 ]
     # The same command is the next attempt; a signal ends it, as a launcher sends it to all processes.
@@ -249,9 +240,7 @@ loses_no_step() {
     start_rank job 1
     within 60 eval '"$SUBMIT" status job | grep -q "node(1): running, epoch"'
     kill_rank job TERM 0 1
-    code=0
-    end_processes 2 || code=$?
-    [ "$code" -eq 8 ]
+    exit_is 8 end_processes 2
     grep -q 'UserCancelled: Terminated, by the launcher or a user' job.log.0
     "$SUBMIT" collect -q job
     [ "$(wc -l <job/results/records/train.csv)" -gt 1 ]
@@ -301,9 +290,7 @@ loses_no_step() {
     "$SUBMIT" pack -q -o bad -n 2 --codec allreduce --model softmax --dataset "$FEW" --epochs 1
     chmod 600 bad/packages/*
     for file in bad/packages/*; do echo >>"$file"; done
-    local code=0
-    ranks bad 2 --timeout 20 || code=$?
-    [ "$code" -ne 0 ]
+    fails ranks bad 2 --timeout 20
     grep -q 'is damaged: its SHA-256 is not its name' bad.log.1
 }
 
@@ -315,7 +302,7 @@ start_named() {
 
 @test "of two launches in one folder the second is refused by the name of the first, and takes no node from it" {
     "$SUBMIT" pack -q -o job -n 2 --codec allreduce --model softmax --dataset "$FEW" --epochs 1
-    local first other code
+    local first other
     # A process of the second launch comes before process 0 of the first, and leaves its node to the first.
     start_named b 1
     other=$STARTED
@@ -323,9 +310,7 @@ start_named() {
     start_named a 0
     first=$STARTED
     start_named a 1
-    code=0
-    wait "$other" || code=$?
-    [ "$code" -eq 4 ]
+    exit_is 4 wait "$other"
     grep -q 'launch a.0 runs this job already, with process 0 on .*; this is launch b.0' b.log.1
     wait "$first"
     # The second launch comes while process 0 of the first waits.
@@ -338,28 +323,22 @@ start_named() {
     start_named b 1
     other=$STARTED
     start_named b 0
-    code=0
-    wait "$STARTED" || code=$?
-    [ "$code" -eq 4 ]
+    exit_is 4 wait "$STARTED"
     grep -q 'another process runs node-0 of this job: process .* on .*, of launch a.0' b.log.0
-    code=0
-    wait "$other" || code=$?
-    [ "$code" -eq 4 ]
+    exit_is 4 wait "$other"
     grep -q 'launch a.0 runs this job already' b.log.1
     start_named a 1
     wait "$first"
     # A launch after it is refused because the job has succeeded: the offer that it finds is of no process.
     start_named c 1
     start_named c 0
-    code=0
-    wait "$STARTED" || code=$?
-    [ "$code" -eq 4 ]
+    exit_is 4 wait "$STARTED"
     grep -q 'the job has succeeded already' c.log.0
 }
 
 @test "a process that is killed while others are waited for is named, or replaced by another one" {
     "$SUBMIT" pack -q -o job -n 3 --codec allreduce --model softmax --dataset "$FEW" --epochs 1
-    local again code old
+    local again old
     for again in no yes; do
         rm -f job/meet/*
         start_rank job 1
@@ -373,14 +352,12 @@ start_named() {
             within 60 eval '[ "$(jq .nonce job/meet/hello-1.json)" != "$old" ]'
         fi
         start_rank job 2
-        code=0
-        end_processes 3 || code=$?
         if [ "$again" = no ]; then
-            [ "$code" -eq 1 ]
+            exit_is 1 end_processes 3
             grep -q 'process 1 (node 1) on .* was killed before the start' job.log.0
             grep -q 'process 1 (node 1) on .* was killed before the start' job.log.2
         else
-            [ "$code" -eq 0 ]
+            end_processes 3
         fi
     done
 }

@@ -48,8 +48,7 @@ is_quiet() { # is_quiet ADDRESS...: nothing listens there
     local chief=$!
     within 60 grep -q 'running' worker.log
     kill -INT "$worker"
-    wait "$worker" || code=$?
-    [ "$code" -eq 130 ]
+    exit_is 130 wait "$worker"
     code=0
     wait "$chief" || code=$?
     [ "$code" -eq 1 ] || [ "$code" -eq 8 ]
@@ -62,9 +61,7 @@ is_quiet() { # is_quiet ADDRESS...: nothing listens there
     chief=$!
     within 60 grep -q 'running' worker.log
     kill -TERM "$chief"
-    code=0
-    wait "$chief" || code=$?
-    [ "$code" -eq 143 ]
+    exit_is 143 wait "$chief"
     code=0
     wait "$worker" || code=$? # cancelled, or lost its peer before it knew
     echo "status $code" && cat worker.log
@@ -87,15 +84,13 @@ is_quiet() { # is_quiet ADDRESS...: nothing listens there
     [ "$status" -eq 5 ]
     [[ "$output" == *"within 1 s the chief at $CHIEF has submitted no job"* ]]
     # A job that cannot be ends the tasks that wait for it, too.
-    local code=0
     launch ann --job_name worker --task_index 1 --worker_hosts "$CHIEF,$OTHER" --ps_hosts "$PS" 2>worker.log 3>&- &
     local worker=$!
     within 60 grep -q 'Waiting until' worker.log
     run "$SUBMIT" launch --job_name worker --worker_hosts "$CHIEF,$OTHER" --ps_hosts "$PS" --codec gossip
     [ "$status" -eq 2 ]
     [[ "$output" == *"rule gossip takes no servers"* ]]
-    wait "$worker" || code=$?
-    [ "$code" -eq 3 ]
+    exit_is 3 wait "$worker"
     grep -q "the chief at $CHIEF has ended without a job" worker.log
     is_quiet "$PS" "$CHIEF" "$OTHER"
 }

@@ -26,7 +26,7 @@ export PYTHONPATH=$ROOT/python PSGD_JOB_SUBMIT=$BUILD/job_submit OMP_NUM_THREADS
 }
 
 @test "a program that fails or is killed ends the job at once, by name, and the same command goes on from the last checkpoint" {
-    local program=$ROOT/examples/trainers/numpy_mlp.py code=0
+    local program=$ROOT/examples/trainers/numpy_mlp.py
     with_python numpy
     PSGD_JOB=job
     gated fedavg 'c->run->node == 1'
@@ -36,8 +36,7 @@ export PYTHONPATH=$ROOT/python PSGD_JOB_SUBMIT=$BUILD/job_submit OMP_NUM_THREADS
     within 60 is_at_gate 1
     [ -e job/node-1/run/checkpoint.safetensors ]
     kill -KILL "$(jq .process job/node-1/node.json | xargs -I{} ps -o ppid= -p {} | tr -d ' ')"
-    end_processes 2 || code=$?
-    [ "$code" -ne 0 ]
+    fails end_processes 2
     grep -q 'the job has failed: node(1) on [^,]*, TrainerFailed: numpy_mlp.py, process [0-9]*, has ended' log.0
     [ "$(jq -r '[.state, .cause_node, .reason] | join(" ")' job/results/run.json)" = "failed 1 TrainerFailed" ]
     open_gate
@@ -48,13 +47,9 @@ export PYTHONPATH=$ROOT/python PSGD_JOB_SUBMIT=$BUILD/job_submit OMP_NUM_THREADS
     [ -n "$(digests whole/results)" ]
     [ "$(digests job/results)" = "$(digests whole/results)" ]
     # And not once more, nor with other options.
-    code=0
-    launch 2 python3 "$program" || code=$?
-    [ "$code" -eq 4 ]
+    exit_is 4 launch 2 python3 "$program"
     grep -q 'the job has succeeded already, in attempt 2' log.1
-    code=0
-    PSGD_OPTIONS="--codec fedavg" launch 2 python3 "$program" || code=$?
-    [ "$code" -eq 6 ]
+    PSGD_OPTIONS="--codec fedavg" exit_is 6 launch 2 python3 "$program"
     grep -q 'has a job with other options already: --' log.0
 }
 
@@ -75,17 +70,13 @@ END
 }
 
 @test "an exception of one program is the job's message, an end before the job's fails it, and SIGTERM ends all programs with their records" {
-    local code=0
     cat_program
     PSGD_JOB=failed
-    launch 2 python3 program.py fails || code=$?
-    [ "$code" -eq 1 ]
+    exit_is 1 launch 2 python3 program.py fails
     grep -q 'the job has failed: node(1) on [^,]*, TrainerFailed: program.py: line 7: ValueError: bad row 7' log.0
     [ "$(jq -r '[.state, .cause_node, .message] | join(" ")' failed/results/run.json)" = "failed 1 program.py: line 7: ValueError: bad row 7" ]
     PSGD_JOB=left
-    code=0
-    launch 2 python3 program.py leaves || code=$?
-    [ "$code" -eq 1 ]
+    exit_is 1 launch 2 python3 program.py leaves
     grep -q 'the job has failed: node(1) on [^,]*, TrainerFailed: program.py: the program has ended, and the job has not' log.0
     PSGD_JOB=stopped
     start_program 0 2 python3 program.py
@@ -93,9 +84,7 @@ END
     within 60 grep -q 'running: started' log.1
     within 60 eval '[ "$(stat -Lc %s stopped/node-0/run/train.csv)" -gt 500 ]'
     kill -TERM "$(<pid.0)" "$(<pid.1)"
-    code=0
-    end_processes 2 || code=$?
-    [ "$code" -eq 143 ]
+    exit_is 143 end_processes 2
     [ "$(jq -r .state stopped/results/run.json)" = cancelled ]
     [ "$(wc -l <stopped/results/records/train.csv)" -gt 1 ]
 }
@@ -169,13 +158,12 @@ C
 }
 
 @test "a program in C that ends too early is named as the cause, and SIGTERM ends all programs with their records" {
-    local code=0 program=$BUILD/examples/trainers/linear pids
+    local program=$BUILD/examples/trainers/linear pids
     command -v cc >/dev/null || skip "no C compiler"
     compile_leaves
     PSGD_JOB=failed
     PSGD_OPTIONS="--codec fedavg --local-steps 10 --max-steps 1000"
-    launch 2 ./leaves || code=$?
-    [ "$code" -eq 1 ]
+    exit_is 1 launch 2 ./leaves
     [ "$(jq -r '[.state, .cause_node, .message] | join(" ")' failed/results/run.json)" = \
         "failed 1 leaves: the program has ended, and the job has not" ]
     PSGD_JOB=stopped

@@ -175,23 +175,19 @@ sums_by() {
 
 @test "a process that stops in an all-reduce of MPI is named after --round-timeout, and a launcher's SIGTERM ends one at once" {
     has_mpi openmpi || skip "Open MPI is not installed, or psgd was built without it"
-    local mpirun code
+    local mpirun
     mpirun=$("$ROOT/tests/lib/mpirun_of" openmpi)
     "$SUBMIT" pack -q -o job -n 2 --codec allreduce --model softmax --epochs 100000 --record-every 100 --round-timeout 2 --transport mpi \
         --allreduce mpi
     with_open_mpi start_process 0 mpi.log "$mpirun" -n 2 "$BUILD/job_runner" --job job
     within 60 eval '"$SUBMIT" status job | grep -q "node(1): running, epoch"'
     kill -STOP "$(jq .pid job/node-1/node.json)"
-    code=0
-    end_processes 1 || code=$?
-    [ "$code" -ne 0 ]
+    fails end_processes 1
     grep -q 'node 1 holds up the job: the sum of all workers in all-reduce .* has not arrived for 2 s' job/node-0/run/node.log
     with_open_mpi start_process 0 mpi.log "$mpirun" -n 2 "$BUILD/job_runner" --job job
     within 60 eval '"$SUBMIT" status job | grep -q "node(1): running, epoch"'
     kill_rank job TERM 0 1
-    code=0
-    end_processes 1 || code=$?
-    [ "$code" -ne 0 ]
+    fails end_processes 1
     "$SUBMIT" collect -q job
     [ "$(jq -r .state job/results/run.json)" = cancelled ]
 }
@@ -205,9 +201,7 @@ sums_by() {
     within 60 is_at_gate 1
     [ -e job/node-1/run/checkpoint.safetensors ]
     kill_rank job KILL 1
-    local code=0
-    end_processes 1 || code=$?
-    [ "$code" -ne 0 ]
+    fails end_processes 1
     grep -q 'the job has failed: node(1) on [^,]*, RunnerDied: its process on .* was killed' mpi.log
     open_gate
     by_mpi openmpi 2 "$BUILD/job_runner" --job job >mpi.log 2>&1
@@ -224,9 +218,7 @@ sums_by() {
     start_process 0 mpi.log "$("$ROOT/tests/lib/mpirun_of" mpich)" -n 2 "$BUILD/job_runner" --job job
     within 60 is_at_gate 1
     kill_rank job KILL 1
-    local code=0
-    end_processes 1 || code=$?
-    [ "$code" -ne 0 ]
+    fails end_processes 1
     "$SUBMIT" collect -q job
     jq -e '.state == "failed" and .reason == "RunnerDied"' job/results/run.json
     jq -e '.cause_node == 1 or (.warnings | any(contains("which of them was the first is not known")))' job/results/run.json
