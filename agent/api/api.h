@@ -147,6 +147,11 @@ enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
           "take no new jobs", NULL, "200 Draining", NULL) \
     ROUTE(POST, "/v1/agent/resume", api_resume, ADMIN, 0, 0, \
           "take jobs again", NULL, "200 Draining", NULL) \
+    ROUTE(GET, "/v1/queue", api_queue, READ, 0, 0, \
+          "the users whose jobs wait for this agent, and their jobs", NULL, "200 Queues", NULL) \
+    ROUTE(POST, "/v1/queue", api_ask_turn, SUBMIT, JSON_BODY, 0, \
+          "say that jobs wait, and ask whether one may take a slot now; answers after a change", \
+          "QueueRequest", "200 Turn, 422, 429", "timeout_s") \
     ROUTE(POST, "/v1/join", api_join, NOTHING, JSON_BODY, ROUTE_CODE, \
           "a token for a new client, by a code", "JoinRequest", "201 Joined, 401, 409, 422, 429", NULL) \
     ROUTE(GET, "/v1/prove", api_prove, NOTHING, 0, 0, \

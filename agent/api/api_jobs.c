@@ -72,13 +72,8 @@ static void respond_busy(struct agent *a, const struct request *rq, struct api_r
     const char *id;
     const struct job *j;
 
-    while (t && !job_is_active(&t->job))
+    while (!job_is_active(&t->job)) /* one is */
         t = t->next;
-    if (!t) {
-        respond_problem(rs, AGENT_BUSY, "Omit --no-queue to wait.", "%s: other jobs are queued already",
-                        a->address);
-        return;
-    }
     j = &t->job;
     id = api_is_listed(rq, j) ? j->spec.id : "another job";
     if (j->steps > 0)
@@ -123,11 +118,35 @@ static size_t count_others(const struct agent *a, const struct job_spec *spec,
     return n;
 }
 
+/* A job that does not wait takes a free slot if no job in the agent's own queue gets it first, and if it is
+ * its user's turn. */
+static bool may_take_slot(const struct agent *a, const struct request *rq, const struct job_spec *spec,
+                          char *why, size_t size)
+{
+    const struct task *next = job_next_pending(&a->jobs);
+    char user[TURN_USER], of_next[TURN_USER];
+    double now = clock_now();
+
+    turns_user(user, rq->who, spec->submitter);
+    if (next) {
+        turns_user(of_next, next->job.owner, next->job.spec.submitter);
+        if (jobs_used_by(&a->jobs, of_next, now) <= jobs_used_by(&a->jobs, user, now)) {
+            snprintf(why, size, "other jobs are queued already");
+            return false;
+        }
+    }
+    return job_may_take_slot(
+        &a->jobs, &(struct turn_claim){.user = user, .job = spec->id, .holds_others = spec->holds > 0}, why,
+        size);
+}
+
 static bool may_reserve(struct agent *a, const struct request *rq, const struct job_spec *spec,
                         struct api_response *rs)
 {
     size_t n_pending = count_others(a, spec, job_is_pending);
-    bool is_busy = n_pending > 0 || count_others(a, spec, job_is_active) >= (size_t)a->opt.slots;
+    bool is_full = count_others(a, spec, job_is_active) >= (size_t)a->opt.slots;
+    bool is_busy = n_pending > 0 || is_full;
+    char why[256] = "";
     int n_nodes = spec->node_count + spec->server_count;
     uint64_t n_files = runner_files(n_nodes);
 
@@ -147,9 +166,11 @@ static bool may_reserve(struct agent *a, const struct request *rq, const struct 
             "Start that agent with a larger hard limit of open files (ulimit -Hn, LimitNOFILE=).",
             "a node of a job of %d nodes may need %llu open files, a process at %s has at most %llu", n_nodes,
             (unsigned long long)n_files, a->address, (unsigned long long)a->jobs.job_files);
-    else if (is_busy && spec->no_queue)
+    else if (is_full && spec->no_queue)
         respond_busy(a, rq, rs);
-    else if (is_busy && n_pending >= (size_t)a->opt.queue)
+    else if (spec->no_queue && !may_take_slot(a, rq, spec, why, sizeof why))
+        respond_problem(rs, AGENT_BUSY, "Omit --no-queue to wait.", "%s: %s", a->address, why);
+    else if (is_busy && !spec->no_queue && n_pending >= (size_t)a->opt.queue)
         respond_problem(rs, TOO_MANY_REQUESTS, "Use other agents, or start this one with a larger --queue.",
                         "%zu jobs are queued at %s already", n_pending, a->address);
     else

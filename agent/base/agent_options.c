@@ -80,6 +80,11 @@ static const struct args_option table[] = {
      .max = 256},
     {"queue", "", ARGS_INT, AT(queue), RUN, KEEPING, "N", "jobs that may wait in the queue (16)",
      .max = 10000},
+    {"aging", "", ARGS_NUMBER, AT(aging_s), RUN, KEEPING, "S",
+     "seconds for which a user's first waiting job may be overtaken by smaller ones; then the agent is kept "
+     "for it "
+     "(600)",
+     .min = 0, .max = 1e6},
     {"keep", "", ARGS_INT, AT(keep), RUN, KEEPING, "N", "ended jobs to keep (64)", .min = 1, .max = 100000},
     {"keep-days", "", ARGS_INT, AT(keep_days), RUN, KEEPING, "N",
      "days for which ended jobs are kept (no limit)", .min = 1, .max = 36500},
@@ -160,6 +165,7 @@ int agent_options_parse(struct agent_options *out, unsigned verb, int argc, char
                                   .bind = "127.0.0.1",
                                   .queue = 16,
                                   .slots = 1,
+                                  .aging_s = 600,
                                   .keep = 64,
                                   .blob_limit_gib = 16,
                                   .codecs = -1,

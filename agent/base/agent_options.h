@@ -45,6 +45,7 @@ struct agent_options {
     bool no_token, tls, insecure_no_tls, leave_running;
     bool metrics_per_job;
     int queue, slots, keep, blob_limit_gib;
+    double aging_s;
     int keep_days, keep_gib;          /* 0: no limit */
     int codecs;                       /* enum codec_policy; -1: by the listening address */
     char codec_list[PATH_MAX];        /* "": DIR/codecs.allow */

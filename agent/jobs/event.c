@@ -197,6 +197,7 @@ static const struct json_field spec_fields[] = {
     {.key = "workers_on_host", .kind = JSON_FIELD_INT, SPEC_AT(workers_on_host), .min = 0, .max = NODES_MAX},
     {.key = "submitter", .kind = JSON_FIELD_TEXT, SPEC_AT(submitter)},
     {.key = "no_queue", .kind = JSON_FIELD_BOOL, SPEC_AT(no_queue)},
+    {.key = "holds", .kind = JSON_FIELD_INT, SPEC_AT(holds), .min = 0, .max = 1e6},
     {.key = "executor", .kind = JSON_FIELD_BOOL, SPEC_AT(executor)},
     {.key = "weights", .kind = JSON_FIELD_BOOL, SPEC_AT(weights)},
     {.key = "codec_sha256", .kind = JSON_FIELD_TEXT, SPEC_AT(codec_sha256)},

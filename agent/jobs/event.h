@@ -59,6 +59,7 @@ struct job_spec {
     int node_count, server_count;
     int workers_on_host; /* workers of this job on this machine, which share its processors; 0: not given */
     bool no_queue;
+    int holds;     /* slots of other agents that the job has already */
     bool executor; /* the job runs one: it has no model */
     bool weights;  /* the job starts from weights or a checkpoint, and needs that package */
     char codec_sha256[SHA256_HEX], codec_source_sha256[SHA256_HEX]; /* "": not given yet, or none */

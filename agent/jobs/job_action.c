@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -68,6 +69,8 @@ static void on_tick(void *arg)
     double now = clock_now();
 
     timer_set(t->jobs->loop, &t->tick, now + JOB_TICK_S);
+    if (job_is_pending(&t->job)) /* another user's turn may be over */
+        job_schedule(t->jobs);
     runner_events_again(t); /* also for file systems without change notification */
     if (!job_state_is_terminal(t->job.state))
         check_limits(t, now);
@@ -244,6 +247,7 @@ static void promote(struct task *t)
 
     if (!t->tick.on)
         start_ticking(t, clock_now() + JOB_TICK_S);
+    t->slot_since = clock_now();
     if (bind_data_socket(t, &e) < 0 ||
         job_move(t, JOB_PREPARING, REASON_WAITING_FOR_PACKAGES, "waits for its packages", &e) < 0)
         job_finish(t, JOB_FAILED, job_reason_of(&e), e.text);
@@ -289,13 +293,66 @@ static bool is_fenced(const struct task *t)
     return false;
 }
 
-static struct task *first_pending(const struct jobs *jobs)
+double jobs_used_by(const void *arg, const char *user, double now)
 {
-    struct task *t = jobs->first;
+    const struct jobs *jobs = arg;
+    double used_s = turns_used(&jobs->turns, user, now);
 
-    while (t && (!job_is_pending(&t->job) || t->unwritten.is_waiting || is_fenced(t)))
-        t = t->next;
-    return t;
+    for (const struct task *t = jobs->first; t; t = t->next) {
+        char of_task[TURN_USER];
+
+        turns_user(of_task, t->job.owner, t->job.spec.submitter);
+        if (job_is_active(&t->job) && t->slot_since > 0 && strcmp(of_task, user) == 0)
+            used_s += now - t->slot_since;
+    }
+    return used_s;
+}
+
+bool job_may_take_slot(const struct jobs *jobs, const struct turn_claim *c, char *why, size_t size)
+{
+    struct turn_claim whole = *c;
+    double now = clock_now();
+    int n_free = jobs->opt->slots - (int)task_count(jobs, job_is_active);
+
+    whole.used_s = jobs_used_by(jobs, c->user, now);
+    return turns_may_take(&jobs->turns, &whole, n_free, now, jobs_used_by, jobs, why, size);
+}
+
+/* A job that has slots of other agents, and waits for this one, gets it as soon as it is free: other users
+ * may wait for the slots that it has. */
+static bool may_be_next(const struct task *t)
+{
+    char user[TURN_USER], why[256];
+    const struct turn_claim c = {.user = user, .job = t->job.spec.id, .holds_others = t->job.spec.holds > 0};
+
+    if (!job_is_pending(&t->job) || t->unwritten.is_waiting || is_fenced(t))
+        return false;
+    turns_user(user, t->job.owner, t->job.spec.submitter);
+    return (t->job.spec.holds > 0 && !t->job.spec.no_queue) ||
+           job_may_take_slot(t->jobs, &c, why, sizeof why);
+}
+
+/* Of the users who have jobs here, the one who has used the agent least comes first; of a user's jobs, the
+ * one that was reserved first. */
+struct task *job_next_pending(const struct jobs *jobs)
+{
+    struct task *next = NULL;
+    double least = INFINITY, now = clock_now(); /* one time: jobs of one user have the same use */
+
+    for (struct task *t = jobs->first; t; t = t->next) {
+        char user[TURN_USER];
+        double used_s;
+
+        if (!may_be_next(t))
+            continue;
+        turns_user(user, t->job.owner, t->job.spec.submitter);
+        used_s = jobs_used_by(jobs, user, now);
+        if (used_s < least) {
+            least = used_s;
+            next = t;
+        }
+    }
+    return next;
 }
 
 void job_schedule(struct jobs *jobs)
@@ -305,7 +362,7 @@ void job_schedule(struct jobs *jobs)
     if (jobs->is_stopping)
         return;
     /* Again, as a promoted job may end at once and free its slot. */
-    while (!jobs->is_draining && jobs_free_slot(jobs) >= 0 && (t = first_pending(jobs)) != NULL)
+    while (!jobs->is_draining && jobs_free_slot(jobs) >= 0 && (t = job_next_pending(jobs)) != NULL)
         promote(t);
     for (t = jobs->first; t; t = t->next)
         if (job_is_pending(&t->job) && !t->tick.on)
@@ -359,6 +416,8 @@ int job_set_draining(struct jobs *jobs, bool is_draining, struct err *e)
         return e->code;
     jobs->is_draining = is_draining;
     log_line(LOG_LEVEL_INFO, "agent", NULL, is_draining ? "drained: takes no new jobs" : "resumed");
+    turns_freed(&jobs->turns, clock_now());
+    jobs->n_changes++;
     requeue(jobs);
     return 0;
 }
@@ -455,6 +514,7 @@ static void adopt(struct task *t)
         return;
     }
     log_line(LOG_LEVEL_INFO, "agent", j->spec.id, "runner: process %d still runs and is adopted", j->pid);
+    t->slot_since = clock_now() - ran;
     t->limit_at = clock_now() + j->spec.time_limit_s - ran;
     start_ticking(t, clock_now());
     if (runner_events_start(t, &e) < 0)
@@ -510,6 +570,18 @@ static void restore(struct task *t)
     job_finish(t, JOB_FAILED, REASON_AGENT_RESTARTED, "the agent was restarted before the job was started");
 }
 
+/* The use of a job that ended before the agent was started. */
+static void charge_ended(struct jobs *jobs, const struct job *j)
+{
+    double age_s = fmax(0, clock_wall() - j->finished_at);
+    char user[TURN_USER];
+
+    if (j->started_at <= 0 || j->finished_at < j->started_at)
+        return;
+    turns_user(user, j->owner, j->spec.submitter);
+    turns_charge(&jobs->turns, user, (j->finished_at - j->started_at) * exp2(-age_s / HALF_S), clock_now());
+}
+
 void job_restore_all(struct jobs *jobs)
 {
     jobs->slot_freed = job_schedule;
@@ -517,6 +589,8 @@ void job_restore_all(struct jobs *jobs)
     for (struct task *t = jobs->first; t; t = t->next)
         if (!job_state_is_terminal(t->job.state))
             restore(t);
+        else
+            charge_ended(jobs, &t->job);
     job_supersede(jobs);
     jobs->is_stopping = false;
     job_schedule(jobs);

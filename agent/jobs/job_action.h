@@ -8,8 +8,15 @@
 /* Ends every attempt of a job of which a later attempt is reserved, and kills its runner. */
 void job_supersede(struct jobs *jobs);
 
-/* Assigns free slots to the jobs that have waited longest; none while the agent is draining. An attempt waits
- * until all earlier ones of its job have ended. */
+/* The use of this agent by a user (turns.h) until `now`, with that of jobs that have not ended; `jobs`:
+ * struct jobs. Uses are compared at one time only: they decay. */
+double jobs_used_by(const void *jobs, const char *user, double now);
+/* Whether the claim, without its use, may take a free slot now. Otherwise `why` has the reason. */
+bool job_may_take_slot(const struct jobs *jobs, const struct turn_claim *c, char *why, size_t size);
+/* The job in the agent's queue that gets the next free slot; NULL: none may take one now. */
+struct task *job_next_pending(const struct jobs *jobs);
+/* Assigns free slots to pending jobs; none while the agent is draining. An attempt waits until all earlier
+ * ones of its job have ended. */
 void job_schedule(struct jobs *jobs);
 
 /* An agent that is draining takes no new jobs: jobs that run go on, and jobs in the queue stay there. Users

@@ -61,6 +61,13 @@ static void write_end(void *arg)
         return;
     }
     journal_rest(&t->journal);
+    if (t->slot_since > 0) {
+        char user[TURN_USER];
+
+        turns_user(user, t->job.owner, t->job.spec.submitter);
+        turns_charge(&t->jobs->turns, user, clock_now() - t->slot_since, clock_now());
+        turns_freed(&t->jobs->turns, clock_now());
+    }
     t->jobs->slot_freed(t->jobs);
 }
 

@@ -20,6 +20,7 @@
 #include "agent/jobs/runner_lines.h"
 #include "agent/jobs/supervise.h"
 #include "agent/jobs/trainer_about.h"
+#include "agent/jobs/turns.h"
 #include "shared/base/address.h"
 #include "shared/base/loop.h"
 
@@ -83,6 +84,7 @@ struct task {
     struct line_limit lines;
 
     struct timer tick;                  /* every second until the job has ended */
+    double slot_since;                  /* clock_now() when it got its slot; 0: it has had none */
     double lease_at, limit_at, kill_at; /* clock_now(); 0: none */
     double lease_s;                     /* how long the lease is that ends at lease_at */
     unsigned n_streams;
@@ -127,6 +129,7 @@ struct jobs {
     uint64_t n_ended; /* jobs since the start */
     uint64_t n_reserved; /* the highest order of a reservation */
     struct counts counts;
+    struct turns turns;
     uint64_t n_changes; /* incremented by every event of any job: waiting requests are then checked again */
 };
 

@@ -65,6 +65,7 @@ int jobs_open(struct jobs *jobs, struct err *e)
     jobs->job_memory = job_memory(jobs->opt);
     jobs->job_files = job_files();
     jobs->job_disk = (uint64_t)jobs->opt->job_disk_gib << 30;
+    jobs->turns.aging_s = jobs->opt->aging_s;
     process_boot(jobs->boot);
     if (job_read_draining(jobs, e) < 0 || set_codec_rules(jobs, e) < 0 ||
         trainer_rules_set(&jobs->trainers, jobs->opt, e) < 0)

@@ -196,10 +196,23 @@ static int sort_by_agent(struct job_node **order, struct submission *s, struct e
     return 0;
 }
 
+/* The agents whose slots the job has when it asks this one: those with a lower id. */
+static int slots_before(const struct submission *s, const struct job_node *n)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < s->n_nodes; i++)
+        count += strcmp(s->nodes[i].agent.id, n->agent.id) < 0;
+    return count;
+}
+
 static char *reservation_line(const struct submission *s, const struct job_node *n)
 {
     json_t *o = node_reservation_json(s, n);
     char *line;
+
+    if (o && slots_before(s, n) > 0)
+        json_object_set_new(o, "holds", json_integer(slots_before(s, n)));
 
     if (o && (s->settings.threads > 1 || s->settings.trainer[0]))
         json_object_set_new(o, "workers_on_host", json_integer(submission_workers_beside(s, n)));
@@ -296,7 +309,7 @@ static int check_reservation(struct submission *s, struct job_node *n, struct er
     if (e->code == ERR_NOT_FOUND && n->silent_since > 0 && is_queued(n))
         return request_slot(s, n, e);
     if (e->code == ERR_NOT_FOUND)
-        e->code = ERR_REFUSED; /* the missing job is not an argument of the command */
+        e->code = ERR_BUSY; /* the missing job is not an argument of the command */
     return err_at(e, "node(%d): lost before the start", n->at.node);
 }
 

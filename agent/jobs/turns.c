@@ -1,0 +1,152 @@
+#include "agent/jobs/turns.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const shared_names[] = {"", "owner", "cluster"};
+
+void turns_user(char out[TURN_USER], const char *owner, const char *submitter)
+{
+    for (size_t i = 0; i < sizeof shared_names / sizeof *shared_names; i++)
+        if (strcmp(owner, shared_names[i]) == 0) {
+            snprintf(out, TURN_USER, "%.*s", (int)strcspn(submitter, "@"), submitter);
+            return;
+        }
+    snprintf(out, TURN_USER, "%s", owner);
+}
+
+static double decay(double used_s, double seconds)
+{
+    return used_s * exp2(-fmax(0, seconds) / HALF_S);
+}
+
+static struct turn_user *find_user(const struct turns *t, const char *user)
+{
+    for (size_t i = 0; i < t->n_users; i++)
+        if (strcmp(t->users[i].name, user) == 0)
+            return (struct turn_user *)&t->users[i];
+    return NULL;
+}
+
+/* A new entry, or that of the user who has used the agent least. */
+static struct turn_user *new_user(struct turns *t, double now)
+{
+    struct turn_user *least = &t->users[0];
+
+    if (t->n_users < TURNS_USERS)
+        return &t->users[t->n_users++];
+    for (size_t i = 1; i < t->n_users; i++)
+        if (decay(t->users[i].used_s, now - t->users[i].at) < decay(least->used_s, now - least->at))
+            least = &t->users[i];
+    return least;
+}
+
+void turns_charge(struct turns *t, const char *user, double seconds, double now)
+{
+    struct turn_user *u = find_user(t, user);
+
+    if (!u) {
+        u = new_user(t, now);
+        *u = (struct turn_user){.at = now};
+        snprintf(u->name, sizeof u->name, "%s", user);
+    }
+    u->used_s = decay(u->used_s, now - u->at) + seconds;
+    u->at = now;
+}
+
+double turns_used(const struct turns *t, const char *user, double now)
+{
+    const struct turn_user *u = find_user(t, user);
+
+    return u ? decay(u->used_s, now - u->at) : 0;
+}
+
+void turns_freed(struct turns *t, double now)
+{
+    t->n_freed++;
+    t->n_changes++;
+    t->freed_at = now;
+}
+
+struct turn_waiter *turns_waiter(struct turns *t, const char *id, const char *owner)
+{
+    struct turn_waiter *w;
+
+    for (size_t i = 0; i < t->n_waiters; i++)
+        if (strcmp(t->waiters[i].id, id) == 0 && strcmp(t->waiters[i].owner, owner) == 0)
+            return &t->waiters[i];
+    if (t->n_waiters == TURNS_WAITERS)
+        return NULL;
+    w = &t->waiters[t->n_waiters++];
+    *w = (struct turn_waiter){0};
+    snprintf(w->id, sizeof w->id, "%s", id);
+    snprintf(w->owner, sizeof w->owner, "%s", owner);
+    return w;
+}
+
+void turns_forget(struct turns *t, struct turn_waiter *w)
+{
+    json_decref(w->jobs);
+    *w = t->waiters[--t->n_waiters];
+    t->n_changes++;
+}
+
+bool turns_expire(struct turns *t, double now)
+{
+    bool is_any = false;
+
+    for (size_t i = t->n_waiters; i-- > 0;)
+        if (t->waiters[i].n_open == 0 && now > t->waiters[i].until) {
+            turns_forget(t, &t->waiters[i]);
+            is_any = true;
+        }
+    return is_any;
+}
+
+static bool keeps(const struct turns *t, const struct turn_waiter *w, double now)
+{
+    return w->n_waiting > 0 && w->first[0] && w->first_is_possible && now - w->first_seen >= t->aging_s;
+}
+
+static bool is_before(const struct turn_waiter *a, const struct turn_waiter *b)
+{
+    return a->first_since < b->first_since ||
+           (a->first_since <= b->first_since && strcmp(a->first, b->first) < 0);
+}
+
+static const struct turn_waiter *find_keeper(const struct turns *t, double now)
+{
+    const struct turn_waiter *first = NULL;
+
+    for (size_t i = 0; i < t->n_waiters; i++)
+        if (keeps(t, &t->waiters[i], now) && (!first || is_before(&t->waiters[i], first)))
+            first = &t->waiters[i];
+    return first;
+}
+
+bool turns_may_take(const struct turns *t, const struct turn_claim *c, int n_free, double now,
+                    double (*used_s)(const void *arg, const char *user, double now), const void *arg,
+                    char *why, size_t size)
+{
+    const struct turn_waiter *keeper = find_keeper(t, now);
+    int n_before = 0;
+
+    snprintf(why, size, "%s", "");
+    if (keeper && (c->job ? strcmp(c->job, keeper->first) != 0 : strcmp(c->user, keeper->user) != 0)) {
+        snprintf(why, size, "its slots are kept for %s of %s", keeper->first, keeper->user);
+        return false;
+    }
+    for (size_t i = 0; !c->holds_others && i < t->n_waiters && now < t->freed_at + TURN_S; i++) {
+        const struct turn_waiter *w = &t->waiters[i];
+
+        if (w->n_waiting == 0 || w->passed == t->n_freed || strcmp(w->user, c->user) == 0 ||
+            used_s(arg, w->user, now) >= c->used_s)
+            continue;
+        if (++n_before >= n_free) {
+            snprintf(why, size, "it is the turn of %s", w->user);
+            return false;
+        }
+    }
+    return true;
+}
