@@ -13,6 +13,7 @@
 #include "submit/files/temp.h"
 #include "submit/options/options_table.h"
 #include "submit/options/options_words.h"
+#include "submit/queue/queue_process.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
@@ -200,6 +201,17 @@ static int copy_file(struct output_file *f, int rc, struct err *e)
     return rc;
 }
 
+/* A command about jobs starts the watcher of waiting jobs again if it has been killed. */
+static void watch_queue(const struct verb *v)
+{
+    struct err e;
+
+    if ((v->group != OF_JOBS && v->group != OF_RUNNING) || v->run == verb_queue)
+        return;
+    if (queue_process_watch(&e) < 0)
+        console_error("%s", e.text);
+}
+
 static int run_verb(const struct verb *v, bool is_named, struct options *o, struct err *e)
 {
     struct output_file file;
@@ -222,6 +234,7 @@ static int run_verb(const struct verb *v, bool is_named, struct options *o, stru
         return e->code;
     if (redirect_file(&file, o, v->options, e) < 0)
         return e->code;
+    watch_queue(v);
     rc = v->run(o, e);
     return copy_file(&file, rc, e);
 }

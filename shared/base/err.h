@@ -19,7 +19,7 @@ enum err_code {
     ERR_IO,          /* a file or socket call failed */
     ERR_NOSPACE,     /* the disk is full */
     ERR_UNREACHABLE, /* no answer from an address */
-    ERR_REFUSED,     /* an agent refused: busy, draining, not enough of a resource */
+    ERR_REFUSED,     /* an agent refused: a codec, a level of isolation, not enough of a resource */
     ERR_AUTH,        /* token, key or certificate */
     ERR_PROTOCOL,    /* the other side violates docs/protocol.md */
     ERR_TIMEOUT,
@@ -27,7 +27,8 @@ enum err_code {
     ERR_NUMERIC,   /* a loss or gradient is not finite */
     ERR_CANCELLED, /* a stop was requested */
     ERR_NOT_FOUND,
-    ERR_CONFLICT /* the request conflicts with the present state */
+    ERR_CONFLICT, /* the request conflicts with the present state */
+    ERR_BUSY      /* an agent refuses now what it may accept later: busy, draining, full disk */
 };
 
 struct err {

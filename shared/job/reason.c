@@ -19,6 +19,7 @@ const struct reason reasons[] = {
     {INPUT, REASON_DATA_INVALID, "the node's part of the data set", true},
     {INPUT, REASON_CHECKPOINT_INVALID, "the checkpoint to resume from", true},
     {INPUT, REASON_ISOLATION_TOO_LOW, "a machine cannot isolate the codec as required", true},
+    {INPUT, REASON_NOT_STARTED, "an agent refused a job of the queue before its start", false},
     {TRAINING, REASON_CODEC_FAILED, "the codec, or executor, reported an error, or took too long", true},
     {TRAINING, REASON_TRAINER_FAILED,
      "the training program ended with an error, or did not follow its contract", true},

@@ -21,6 +21,7 @@
 #define REASON_DATA_INVALID       "DataInvalid"
 #define REASON_CHECKPOINT_INVALID "CheckpointInvalid"
 #define REASON_ISOLATION_TOO_LOW  "IsolationTooLow"
+#define REASON_NOT_STARTED        "NotStarted"
 
 /* what went wrong while the job ran */
 #define REASON_CODEC_FAILED       "CodecFailed"

@@ -192,11 +192,11 @@ int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_server
         }
         if (has_keys)
             job_keys_of_agent(n->job_key, secret, s->id, n->at.node);
-        if (rc == 0)
+        if (rc == 0 && !s->is_queued)
             rc = node_find_access(n, &s->opt->credentials, e);
     }
     explicit_bzero(secret, sizeof secret);
-    if (s->job_folder[0])
+    if (s->job_folder[0] || s->is_queued)
         return 0;
     return rc < 0 ? rc : node_find_moved(s->nodes, s->n_nodes, sizeof *s->nodes, e);
 }

@@ -39,7 +39,7 @@ struct codec_blobs {
     bool is_tried; /* its open() is called before shipping, and may refuse the job: a built-in codec */
 };
 
-enum { ATTEMPTS_MAX = RETRIES_MAX + 1 };
+enum { ATTEMPTS_MAX = 1000000 }; /* as of a reservation (agent/jobs/event.h) */
 
 struct submission {
     const struct options *opt;
@@ -79,7 +79,9 @@ struct submission {
     bool is_function, gives_gradients;      /* trainer_describe.h */
     struct blob *checkpoints;               /* (n_nodes) initial checkpoint of each node; NULL: none */
 
-    bool is_started;      /* all nodes have taken the order to start; some may have ended since */
+    bool is_queued;   /* it waits in the queue (queue/queue_folder.h); its nodes' agents are not chosen yet */
+    bool has_not_run; /* it has ended in the queue: no agent ever started it */
+    bool is_started;  /* all nodes have taken the order to start; some may have ended since */
     enum job_state state; /* of the whole job, once it is over */
     int cause;            /* index of the node that decided its state; -1: none */
     struct {
@@ -97,7 +99,8 @@ int submission_init(struct submission *s, const struct options *opt, struct err 
  * remain. `resume`: as the field. */
 int submission_again(struct submission *s, int attempt, const char *resume, struct err *e);
 void submission_clear(struct submission *s);
-/* Creates the nodes from the first n_workers and n_servers of `workers`, and finds their tokens. */
+/* Creates the nodes from the first n_workers and n_servers of `workers`, and finds their tokens, unless the
+ * job waits in the queue. */
 int submission_set_nodes(struct submission *s, size_t n_workers, size_t n_servers, struct err *e);
 
 /* Assigns the node, whose requests must have ended, to another agent. */

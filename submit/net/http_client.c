@@ -27,7 +27,8 @@ enum {
     /* Connections that are opened at once. A TLS handshake takes milliseconds of processor time on both
      * sides: of hundreds at once, on a busy machine, the last ones would not be done within CONNECT_MS. */
     OPENING_MAX = 32,
-    EVENTS_MAX = 64 /* sockets that one call of http_poll handles */
+    EVENTS_MAX = 64, /* sockets that one call of http_poll handles */
+    NO_SOCKET = -1   /* in place of one: the descriptor is not of libcurl */
 };
 
 /* http_waited counts as much time between two calls of http_poll: what arrives in a longer one was not
@@ -97,17 +98,6 @@ static int set_timer(CURLM *multi, long timeout_ms, void *arg)
     return 0;
 }
 
-/* So that a signal ends the wait. */
-static int watch_interrupt(const struct http *h, struct err *e)
-{
-    int fd = interrupt_fd();
-    struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
-
-    if (fd >= 0 && epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
-        return err_call(e, ERR_IO, CALL_EPOLL_CTL, "epoll_ctl");
-    return 0;
-}
-
 struct http *http_new(struct err *e)
 {
     struct http *h = calloc(1, sizeof *h);
@@ -126,10 +116,19 @@ struct http *http_new(struct err *e)
     h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (h->epoll_fd < 0)
         err_errno(e, ERR_IO, "epoll_create1");
-    else if (watch_interrupt(h, e) == 0)
+    else if (interrupt_fd() < 0 || http_wake_by(h, interrupt_fd(), e) == 0) /* a signal ends the wait */
         return h;
     http_free(h);
     return NULL;
+}
+
+int http_wake_by(struct http *h, int fd, struct err *e)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.fd = NO_SOCKET};
+
+    return epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0
+               ? err_call(e, ERR_IO, CALL_EPOLL_CTL, "epoll_ctl")
+               : 0;
 }
 
 void http_free(struct http *h)
@@ -629,7 +628,7 @@ static void handle_events(struct http *h, double timeout_s)
     for (int i = 0; i < n; i++) {
         int what = 0;
 
-        if (events[i].data.fd == interrupt_fd())
+        if (events[i].data.fd == NO_SOCKET)
             continue;
         what |= events[i].events & EPOLLIN ? CURL_CSELECT_IN : 0;
         what |= events[i].events & EPOLLOUT ? CURL_CSELECT_OUT : 0;

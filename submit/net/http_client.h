@@ -80,6 +80,9 @@ void http_free(struct http *h);
 /* Few connections are opened at once: a request that needs one waits until it is its turn, and its time runs
  * from then on. */
 int http_start(struct http *h, struct http_request *r, struct err *e);
+/* http_poll() returns also while this descriptor is readable. The caller closes it after http_free().
+ * ERR_IO. */
+int http_wake_by(struct http *h, int fd, struct err *e);
 /* Advances all requests; returns after an event, a signal, or timeout_s. */
 void http_poll(struct http *h, double timeout_s);
 /* Seconds for which this process has waited in http_poll for the answer; 0: the request has ended, or waits

@@ -336,7 +336,7 @@ static int code_of_status(int status)
     } table[] = {
         {400, ERR_PROTOCOL}, {401, ERR_AUTH},      {403, ERR_AUTH},    {404, ERR_NOT_FOUND},
         {409, ERR_CONFLICT}, {410, ERR_NOT_FOUND}, {413, ERR_REFUSED}, {422, ERR_CONFIG},
-        {429, ERR_REFUSED},  {503, ERR_REFUSED},   {507, ERR_REFUSED},
+        {429, ERR_BUSY},     {503, ERR_BUSY},      {507, ERR_BUSY},
     };
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
@@ -366,9 +366,10 @@ int reply_problem(struct err *out, int status, const char *text, size_t len)
     get_text(hint, sizeof hint, o, "hint");
     get_text(name, sizeof name, o, "code");
     json_decref(o);
-    if (strcmp(name, "AGENT_BUSY") == 0 || strcmp(name, "DRAINING") == 0 || strcmp(name, "DISK_FULL") == 0 ||
-        strcmp(name, "CODEC_REFUSED") == 0 || strcmp(name, "ISOLATION_TOO_LOW") == 0 ||
-        strcmp(name, "TRAINER_REFUSED") == 0)
+    if (strcmp(name, "AGENT_BUSY") == 0)
+        code = ERR_BUSY;
+    else if (strcmp(name, "CODEC_REFUSED") == 0 || strcmp(name, "ISOLATION_TOO_LOW") == 0 ||
+             strcmp(name, "TRAINER_REFUSED") == 0)
         code = ERR_REFUSED;
     err_set(out, code, "%s (status %d%s%s)", detail[0] ? detail : "refused", status, name[0] ? ", " : "",
             name);

@@ -193,6 +193,19 @@ int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, s
     return 0;
 }
 
+int options_take_record(struct options *o, unsigned verb, const json_t *texts, bool has_job, struct err *e)
+{
+    options_defaults(o);
+    for (int i = 0; i < options_table.n; i++) {
+        const struct args_option *t = &options_table.options[i];
+
+        if ((t->verbs & verb) && t->group != OUTPUT && (t->group != JOB || has_job) &&
+            take_text(o, t, texts, e) < 0)
+            return e->code;
+    }
+    return 0;
+}
+
 void options_take_arguments(struct options *o, const json_t *doc)
 {
     const json_t *facts = json_object_get(doc, "facts"), *one;

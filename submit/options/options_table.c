@@ -331,10 +331,14 @@ static struct args_option table[] = {
     {"memory", "", ARGS_INT, AT(pod_memory_gib), FOR_PACK, WHERE, "N",
      "with --kubernetes: GiB of memory that a pod asks for, and may use", .min = 1, .max = 1 << 20},
     {"detach", "", ARGS_FLAG, AT(detach), FOR_SUBMIT | FOR_RUN | FOR_RERUN, WHERE, NULL,
-     "return once the job has started; its id is printed, with --json in an object",
+     "put the job into the queue and return; its id is printed, with --json in an object. With --no-queue: "
+     "return once the job has started",
      .elsewhere =
          "A launcher decides whether it waits for a job in a folder, as srun does and sbatch does not; "
          "job_submit --slurm OPTIONS --detach submits such a job and returns."},
+    {"priority", "", ARGS_INT, AT(priority), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_QUEUE, WHERE, "N",
+     "with --detach, or move: of a user's waiting jobs those with a higher priority are tried first",
+     .min = -100, .max = 100, GIVEN(has_priority)},
     {"retrieve|retrieve_data", "", ARGS_FLAG, AT(retrieve), FOR_SUBMIT, WHERE, NULL,
      "submit nothing: fetch the results of the latest job, or of the one named"},
     {"reason", "", ARGS_TEXT, AT(reason), FOR_CANCEL, WHERE, "TEXT", "reason that the agents record"},

@@ -40,10 +40,10 @@ enum {
     FOR_REPORT = 1 << 21,
     FOR_BROWSE = 1 << 22,
     FOR_COMPARE = 1 << 23,
-    FOR_CONFIG = 1 << 24,
+    FOR_QUEUE = 1 << 24,
     FOR_SWEEP = 1 << 25, /* with FOR_SUBMIT and FOR_SIMULATE: its own options */
     FOR_PLOT = 1 << 26,
-    FOR_LABEL = 1 << 27,
+    FOR_PLAIN = 1 << 27, /* no options of its own */
     FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
                  FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE,
     FOR_PACK = 1 << 28,
@@ -83,6 +83,8 @@ struct options {
     double task_timeout_s;
     struct credentials credentials;
     int require_isolation; /* enum isolation; -1: not given */
+    int priority;          /* of a job among those that wait in the queue */
+    bool has_priority;
     bool no_queue, detach, retrieve, image_classification;
     int input;
     uint64_t max_mb;                                   /* mini-batches of all workers; 0: no limit */
@@ -167,6 +169,10 @@ int options_rerun(struct options *o, const struct options *given, const json_t *
  * are given. A data set of another kind than the job's is not read from the job's --data. ERR_NOT_FOUND: a
  * file is gone. */
 int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, struct err *e);
+
+/* Sets the options of `verb` to what a record of a job has of them (options_json()); those of the job itself
+ * only with `has_job`. ERR_NOT_FOUND: a file is gone. */
+int options_take_record(struct options *o, unsigned verb, const json_t *texts, bool has_job, struct err *e);
 
 /* Was the option that sets the member at `offset` given, with another value than its default, on this command
  * line or in the run.json of a job that is submitted again? Options of a preset (presets.h), and those that a

@@ -91,6 +91,10 @@ json_t *job_index_json(const struct submission *s)
     }
     if (o && job_state_is_terminal(s->state))
         json_object_set_new(o, "state", json_string(job_state_name(s->state)));
+    if (o && s->is_queued)
+        json_object_set_new(o, "queued", json_true());
+    if (o && s->has_not_run)
+        json_object_set_new(o, "has_not_run", json_true());
     return o;
 }
 
@@ -388,7 +392,7 @@ static int read_nodes(struct submission *s, const json_t *list, struct err *e)
     return submission_set_nodes(s, s->workers.n_workers, s->workers.n_servers, e);
 }
 
-static int take_entry(struct submission *s, const json_t *o, struct err *e)
+int job_index_take(struct submission *s, const json_t *o, struct err *e)
 {
     const json_t *facts = json_object_get(o, "facts");
     const json_t *state = json_object_get(o, "state");
@@ -413,7 +417,9 @@ static int take_entry(struct submission *s, const json_t *o, struct err *e)
     }
     if (s->job_folder[0] && !s->trace[0]) /* pack has ended when there is a trace */
         s->trace = json_text_at(json_object_get(s->facts, "options"), "trace");
-    s->is_started = true;
+    s->is_queued = json_is_true(json_object_get(o, "queued"));
+    s->has_not_run = json_is_true(json_object_get(o, "has_not_run"));
+    s->is_started = !s->is_queued && !s->has_not_run;
     return read_nodes(s, json_object_get(o, "nodes"), e);
 }
 
@@ -442,7 +448,7 @@ static int load_folder(struct submission *s, const char *path, struct err *e)
         return err_errno(e, ERR_IO, "%s", path);
     if (job_folder_read(&o, s->job_folder, e) < 0)
         return e->code;
-    rc = take_entry(s, json_object_get(o, "record"), e);
+    rc = job_index_take(s, json_object_get(o, "record"), e);
     if (rc == 0 && !job_id_is_valid(s->id)) /* it is part of paths */
         rc = err_set(e, ERR_CONFIG, "/record/id: \"%s\" is not the id of a job", s->id);
     if (rc == 0)
@@ -460,7 +466,7 @@ int job_index_load(struct submission *s, const char *id, struct err *e)
         return load_folder(s, id, e);
     if (job_index_read(&o, id, e) < 0)
         return e->code;
-    rc = take_entry(s, o, e);
+    rc = job_index_take(s, o, e);
     json_decref(o);
     return rc < 0 ? err_at(e, "the record of %s", id ? id : "the latest job") : 0;
 }

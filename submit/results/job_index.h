@@ -21,6 +21,8 @@ int job_index_read(json_t **out, const char *id, struct err *e);
 int job_index_read_id(json_t **out, const char *id, struct err *e);
 /* Fills an initialized submission from the record of a job; `id` as above, or a job folder. */
 int job_index_load(struct submission *s, const char *id, struct err *e);
+/* The same from a record that job_index_json() has made. ERR_CONFIG. */
+int job_index_take(struct submission *s, const json_t *record, struct err *e);
 /* Removes the record of a job, if there is one. */
 void job_index_remove(const char *id);
 /* Replaces a fact in the record of a job whose results are in `folder`. Does nothing if there is no such

@@ -1,5 +1,7 @@
 /* pack: writes the packages of all nodes, and what each node needs to start, into a job folder
- * (shared/job/job_folder.h). Its document comes last, so that a folder without one is incomplete. */
+ * (shared/job/job_folder.h). Its document comes last, so that a folder without one is incomplete. The folder
+ * of a job that waits in the queue (queue/queue_folder.h) has neither secret nor meet/: its nodes run on
+ * agents. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +17,7 @@
 #include "submit/job/node_reservation.h"
 #include "submit/results/job_index.h"
 #include "submit/stages/stages.h"
+#include "submit/terminal/console.h"
 
 enum { COPIED_AT_ONCE = 1 << 20 };
 
@@ -36,22 +39,31 @@ static int copy_file(int to, const struct blob *b, const char *path, struct err 
     return e->code;
 }
 
-/* Writes the file under its SHA-256; one that several nodes have is written once. */
-static int put_file(const struct submission *s, const struct blob *b, struct err *e)
+/* Writes the file under its SHA-256; one that several nodes have is written once. `shared`: a folder in which
+ * jobs share their files, by hard links; NULL: there is none. Its files are synced before they get their name
+ * there. */
+static int put_file(const char *folder, const char *shared, const struct blob *b, struct err *e)
 {
-    char name[SHA256_HEX + 16], path[PATH_MAX];
+    char name[SHA256_HEX + 16], path[PATH_MAX], of_all[PATH_MAX];
     int fd, rc;
 
     snprintf(name, sizeof name, JOB_FOLDER_PACKAGES "/%s", b->hex);
-    if (file_join(path, sizeof path, s->job_folder, name, e) < 0)
+    if (file_join(path, sizeof path, folder, name, e) < 0 ||
+        (shared && file_join(of_all, sizeof of_all, shared, b->hex, e) < 0))
         return e->code;
+    if (shared && link(of_all, path) == 0)
+        return 0;
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
     if (fd < 0)
         return errno == EEXIST ? 0 : err_errno(e, ERR_IO, "%s", path);
     *e = (struct err){0};
     rc = b->bytes ? file_write_all(fd, b->bytes, b->len, path, e) : copy_file(fd, b, path, e);
+    if (rc == 0 && shared && fdatasync(fd) < 0)
+        rc = err_errno(e, ERR_IO, "%s", path);
     if (close(fd) < 0 && rc == 0)
         rc = err_errno(e, ERR_IO, "%s", path);
+    if (rc == 0 && shared && link(path, of_all) < 0 && errno != EEXIST)
+        console_more("%s is not shared with other jobs (%s).", path, strerror(errno));
     return rc;
 }
 
@@ -66,7 +78,8 @@ static bool needs(const struct submission *s, const struct job_node *n, enum pac
     return p != PACKAGE_DATA || (!set->trainer[0] && !node_is_server(n));
 }
 
-static json_t *put_node(const struct submission *s, const struct job_node *n, struct err *e)
+static json_t *put_node(const struct submission *s, const struct job_node *n, const char *folder,
+                        const char *shared, struct err *e)
 {
     json_t *packages = json_object();
     json_t *o = json_pack("{s:o, s:o}", "reservation", node_reservation_json(s, n), "packages", packages);
@@ -78,7 +91,7 @@ static json_t *put_node(const struct submission *s, const struct job_node *n, st
         int n_files = needs(s, n, (enum package)p) ? node_package_files(files, s, n, (enum package)p) : 0;
 
         for (int i = 0; i < n_files; i++)
-            if (put_file(s, files[i].blob, e) < 0) {
+            if (put_file(folder, shared, files[i].blob, e) < 0) {
                 json_decref(o);
                 return NULL;
             }
@@ -111,13 +124,22 @@ static int put_secret(const struct submission *s, struct err *e)
     return rc;
 }
 
-static int put_document(const struct submission *s, json_t *nodes, struct err *e)
+/* `more`: what else the document has; NULL: nothing. */
+static int put_document(const struct submission *s, const char *folder, json_t *nodes, json_t *more,
+                        struct err *e)
 {
-    json_t *o = json_pack("{s:i, s:o, s:O}", "version", 1, "record", job_index_json(s), "nodes", nodes);
-    char *text = o ? json_dump(o, JSON_INDENT(1)) : NULL;
-    int rc = text ? put_text(s, JOB_FOLDER_DOCUMENT, text, e)
-                  : err_set(e, ERR_NOMEM, "no memory for the job's document");
+    json_t *o = json_pack("{s:i, s:o, s:O, s:O?}", "version", 1, "record", job_index_json(s), "nodes", nodes,
+                          "queue", more);
+    char *text, path[PATH_MAX];
+    int rc;
 
+    if (!more)
+        json_object_del(o, "queue");
+    text = o ? json_dump(o, JSON_INDENT(1)) : NULL;
+    rc = text ? file_join(path, sizeof path, folder, JOB_FOLDER_DOCUMENT, e)
+              : err_set(e, ERR_NOMEM, "no memory for the job's document");
+    if (rc == 0)
+        rc = file_write(path, text, strlen(text), 0600, e);
     free(text);
     json_decref(o);
     return rc;
@@ -161,19 +183,20 @@ static int make_folders(const struct submission *s, struct err *e)
     return 0;
 }
 
-static int put_all(struct submission *s, struct err *e)
+int stage_pack_files(const struct submission *s, const char *folder, const char *shared, json_t *more,
+                     struct err *e)
 {
     json_t *nodes = json_array();
-    int rc = put_secret(s, e);
+    int rc = nodes ? 0 : err_set(e, ERR_NOMEM, "no memory for the job's document");
 
     for (size_t i = 0; rc == 0 && i < s->n_nodes; i++) {
-        json_t *node = put_node(s, &s->nodes[i], e);
+        json_t *node = put_node(s, &s->nodes[i], folder, shared, e);
 
         rc = node ? 0 : e->code;
         json_array_append_new(nodes, node);
     }
     if (rc == 0)
-        rc = put_document(s, nodes, e);
+        rc = put_document(s, folder, nodes, more, e);
     json_decref(nodes);
     return rc;
 }
@@ -184,7 +207,7 @@ int stage_pack(struct submission *s, struct err *e)
 
     if (make_folders(s, e) < 0)
         return err_at(e, "the job folder cannot be written");
-    if (put_all(s, e) == 0)
+    if (put_secret(s, e) == 0 && stage_pack_files(s, s->job_folder, NULL, NULL, e) == 0)
         return 0;
     file_remove_tree(s->job_folder, &ignored);
     return err_at(e, "the job folder cannot be written");

@@ -19,6 +19,11 @@ int stage_check_job(struct submission *s, struct err *e);
 int stage_check_packages(struct submission *s, struct err *e);
 /* Instead of the following ones: writes the checked job into s->job_folder. */
 int stage_pack(struct submission *s, struct err *e);
+/* Writes the packages and, at last, the document of the checked job into a folder that has packages/.
+ * `shared`: a folder whose files the jobs of the queue share; NULL: there is none. `more`: what else the
+ * document has, under "queue"; NULL: nothing. ERR_IO, ERR_NOSPACE, ERR_NOMEM. */
+int stage_pack_files(const struct submission *s, const char *folder, const char *shared, json_t *more,
+                     struct err *e);
 int stage_place(struct submission *s, struct err *e);
 int stage_ship(struct submission *s, struct err *e);
 int stage_start(struct submission *s, struct err *e);

@@ -22,6 +22,7 @@ const struct error_exit_status exit_statuses[] = {
     {ERR_CANCELLED, EXIT_CANCELLED, "CANCELLED"},
     {ERR_NOT_FOUND, EXIT_INVALID, "NOT_FOUND"},
     {ERR_CONFLICT, EXIT_INVALID, "CONFLICT"},
+    {ERR_BUSY, EXIT_REFUSED, "REFUSED"},
 };
 const int n_exit_statuses = sizeof exit_statuses / sizeof *exit_statuses;
 

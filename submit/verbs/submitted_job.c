@@ -15,6 +15,7 @@
 #include "submit/job/outcome.h"
 #include "submit/launch/kubernetes.h"
 #include "submit/launch/slurm.h"
+#include "submit/queue/queue_status.h"
 #include "submit/results/job_index.h"
 #include "submit/results/results.h"
 #include "submit/stages/progress_bar.h"
@@ -89,7 +90,7 @@ void submitted_job_print_silent(const struct submission *s)
 
 int submitted_job_ask(struct submission *s, const struct options *o, const char *id, struct err *e)
 {
-    if (submitted_job_load(s, o, id, e) < 0)
+    if (submitted_job_load(s, o, id, e) < 0 || queue_state_refuse(s, e) < 0)
         return e->code;
     if (submitted_job_ask_nodes(s, SUBMITTED_ASK_S) > 0)
         return 0;
@@ -185,8 +186,7 @@ static bool has_silent(const struct submission *s)
     return false;
 }
 
-/* Shows the results of an ended job that an earlier command has fetched; false: some are missing. */
-static bool show_kept(struct submission *s)
+bool submitted_job_show_kept(struct submission *s)
 {
     json_t *run = results_kept(s);
 
@@ -221,7 +221,7 @@ int submitted_job_ask_results(struct submission *s, bool *is_kept, const struct 
     why = *e;
     if (export_prepare(s, e) < 0)
         return e->code;
-    *is_kept = may_be_kept && show_kept(s);
+    *is_kept = may_be_kept && submitted_job_show_kept(s);
     if (*is_kept || rc == 0)
         return 0;
     results_abandon(s);

@@ -24,6 +24,9 @@ int submitted_job_ask(struct submission *s, const struct options *o, const char 
 int submitted_job_ask_results(struct submission *s, bool *is_kept, const struct options *o, const char *id,
                               struct err *e);
 
+/* Shows the results of an ended job that an earlier command has fetched; false: some are missing. */
+bool submitted_job_show_kept(struct submission *s);
+
 /* Requests GET /v1/jobs/ID from all nodes at once, with `timeout_s`; returns the number of answers. */
 size_t submitted_job_ask_nodes(struct submission *s, double timeout_s);
 /* Sets the job's state from its nodes' answers, and saves a changed one in the index. */

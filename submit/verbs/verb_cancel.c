@@ -5,9 +5,11 @@
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/job/job_folder.h"
+#include "submit/queue/queue_status.h"
 #include "submit/results/job_index.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/stdout.h"
+#include "submit/verbs/queued_job.h"
 #include "submit/verbs/slurm_job.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
@@ -68,6 +70,20 @@ static int begin_in_folder(bool *is_cancelled, const struct submission *s, struc
                : rc;
 }
 
+/* *is_cancelled: the job waited in the queue, and has left it. */
+static int leave_queue(bool *is_cancelled, const struct options *o, const char *id, struct err *e)
+{
+    struct submission s;
+    int rc = submitted_job_load(&s, o, id, e);
+
+    if (rc == 0 && queue_state_waits(&s))
+        rc = queued_job_cancel(is_cancelled, o, s.id, e);
+    if (rc == 0 && *is_cancelled)
+        print_end(o, s.id, JOB_CANCELLED);
+    submission_clear(&s);
+    return rc;
+}
+
 /* An agent answers 202 before its node has ended, so this waits until every node has ended, even if the end
  * of the first one decides the job's state. */
 static int cancel_one(const struct options *o, const char *id, struct err *e)
@@ -75,8 +91,11 @@ static int cancel_one(const struct options *o, const char *id, struct err *e)
     double until = clock_now() + STOP_S;
     struct submission s;
     bool is_cancelled = false;
-    int rc = submitted_job_ask(&s, o, id, e);
+    int rc = leave_queue(&is_cancelled, o, id, e);
 
+    if (rc < 0 || is_cancelled)
+        return rc;
+    rc = submitted_job_ask(&s, o, id, e);
     if (rc == 0 && s.job_folder[0])
         rc = begin_in_folder(&is_cancelled, &s, e);
     if (rc == 0 && is_cancelled) {

@@ -5,6 +5,8 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
+#include "submit/queue/queue_folder.h"
+#include "submit/queue/queue_status.h"
 #include "submit/results/job_index.h"
 #include "submit/results/run.h"
 #include "submit/stages/progress_bar.h"
@@ -62,8 +64,36 @@ static void put_job(struct text_table *t, const struct submission *s, const char
     text_table_cell(t, "%s%s%s", s->folder, labels[0] ? "  " : "", labels);
 }
 
-static int list_one(const struct options *o, const char *id, json_t *list, struct text_table *t,
-                    struct err *e)
+/* A job that waits has no node yet; its results column says for what it waits. */
+static void list_waiting(const struct options *o, const struct submission *s, const struct queue_state *q,
+                         json_t *list, struct text_table *t)
+{
+    char at[CLOCK_TEXT], priority[32] = "";
+    struct queue_view v;
+
+    queue_state_view(&v, q, s->id);
+    clock_text(at, s->submitted_at);
+    if (o->json) {
+        json_t *job = job_json(s, "queued", at);
+
+        json_object_set_new(job, "place", json_integer((json_int_t)v.place));
+        json_object_set_new(job, "priority", json_integer(v.priority));
+        json_object_set_new(job, "waits_because", json_text(v.why, SIZE_MAX));
+        json_array_append_new(list, job);
+        return;
+    }
+    if (v.priority)
+        snprintf(priority, sizeof priority, "priority %d: ", v.priority);
+    text_table_cell(t, "%s", s->id);
+    text_table_cell(t, "queued, place %zu", v.place);
+    text_table_cell(t, "%.19s", at);
+    text_table_cell(t, "%s", s->settings.codec);
+    text_table_cell(t, "%s", s->settings.name);
+    text_table_cell(t, "%s%s", priority, v.why);
+}
+
+static int list_one(const struct options *o, const char *id, const struct queue_state *q, json_t *list,
+                    struct text_table *t, struct err *e)
 {
     const char *state;
     struct submission s;
@@ -71,6 +101,8 @@ static int list_one(const struct options *o, const char *id, json_t *list, struc
 
     if (rc == 0 && is_wanted(&s, o) && o->quiet && !o->json) {
         printf("%s\n", s.id);
+    } else if (rc == 0 && is_wanted(&s, o) && queue_state_waits(&s)) {
+        list_waiting(o, &s, q, list, t);
     } else if (rc == 0 && is_wanted(&s, o)) {
         bool known = job_state_is_terminal(s.state) || submitted_job_ask_nodes(&s, SUBMITTED_ASK_S) > 0;
         char at[CLOCK_TEXT];
@@ -143,6 +175,14 @@ static int print_list(const struct options *o, const struct text_table *t, json_
     return 0;
 }
 
+static void print_watcher(const struct queue_state *q)
+{
+    if (q->n > 0 && q->watcher)
+        printf("Jobs of the queue: %zu, started by process %ld, job_submit queue watch\n", q->n, q->watcher);
+    else if (q->n > 0)
+        printf("Jobs of the queue: %zu; no process starts them\n", q->n);
+}
+
 /* Newest first. */
 int verb_list(const struct options *o, struct err *e)
 {
@@ -150,11 +190,13 @@ int verb_list(const struct options *o, struct err *e)
     size_t most = o->all || o->json || o->quiet || o->tags[0] ? SIZE_MAX : LISTED, n_more;
     json_t *list = json_array();
     struct text_table t = {0};
+    struct queue_state queue = {0};
     char **ids;
     size_t n;
     int rc;
 
-    if (job_index_list(&ids, &n, e) < 0) {
+    if (queue_state_read(&queue, e) < 0 || job_index_list(&ids, &n, e) < 0) {
+        queue_state_clear(&queue);
         json_decref(list);
         return e->code;
     }
@@ -162,13 +204,16 @@ int verb_list(const struct options *o, struct err *e)
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         text_table_column(&t, false, "%s", heads[i]);
     for (size_t i = n; i-- > n_more && !interrupt_signal();)
-        if (ids[i] && list_one(o, ids[i], list, &t, e) < 0)
+        if (ids[i] && list_one(o, ids[i], &queue, list, &t, e) < 0)
             console_error("%s: %s", ids[i], e->text);
     for (size_t i = 0; i < n; i++)
         free(ids[i]);
     free(ids);
     n += list_seen(o, list, &t, most, &n_more);
     rc = print_list(o, &t, list, n, n_more, e);
+    if (rc == 0 && !o->json && !o->quiet)
+        print_watcher(&queue);
+    queue_state_clear(&queue);
     text_table_clear(&t);
     json_decref(list);
     return rc < 0 ? rc : interrupt_check(e);

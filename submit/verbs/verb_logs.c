@@ -7,6 +7,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/utf8.h"
 #include "submit/job/outcome.h"
+#include "submit/queue/queue_status.h"
 #include "submit/results/job_index.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
@@ -89,6 +90,8 @@ int verb_logs(const struct options *o, struct err *e)
 
     if (rc == 0)
         rc = job_index_load(&s, o->args.n_operands ? o->args.operands[0] : NULL, e);
+    if (rc == 0)
+        rc = queue_state_refuse(&s, e);
     if (rc == 0 && !(seen = calloc(s.n_nodes, sizeof *seen)))
         rc = err_set(e, ERR_NOMEM, "no memory");
     while (rc == 0) {

@@ -1,8 +1,10 @@
 /* status: prints the state of each node of a job. */
 #include <stdio.h>
 
+#include "submit/queue/queue_status.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/stdout.h"
+#include "submit/verbs/queued_job.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
 
@@ -43,6 +45,11 @@ int verb_status(const struct options *o, struct err *e)
     struct submission s;
     int rc = submitted_job_ask(&s, o, submitted_job_operand(o), e);
 
+    if (rc == ERR_CONFLICT && queue_state_waits(&s)) {
+        rc = queued_job_show(o, &s, e);
+        submission_clear(&s);
+        return rc;
+    }
     if (rc < 0 && job_state_is_terminal(s.state) && !interrupt_signal())
         rc = 0; /* its end is in the index, so unreachable agents are no failure */
     if (rc == 0) {

@@ -20,6 +20,7 @@
 #include "submit/terminal/exit_status.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/stdout.h"
+#include "submit/verbs/queued_job.h"
 #include "submit/verbs/slurm_job.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
@@ -32,7 +33,7 @@ static int prepare_submission(struct submission *s, struct err *e)
     return stage_place(s, e);
 }
 
-static int undo_submission(struct submission *s, struct err *e)
+int verb_undo(struct submission *s, struct err *e)
 {
     char reason[160];
 
@@ -230,23 +231,28 @@ static int begin_results(struct submission *s, struct err *e)
     return results_begin(s, e) < 0 ? e->code : run_json_save(s, e);
 }
 
+int verb_start_placed(struct submission *s, struct err *e)
+{
+    if (stage_ship(s, e) < 0 || (submission_count_ended(s) == 0 && stage_start(s, e) < 0))
+        return e->code;
+    if (s->is_started) {
+        if (begin_results(s, e) < 0)
+            console_error("%s", e->text);
+        return 0;
+    }
+    /* A node ended before the start: its records contain the cause, so this counts as a failed job. */
+    return begin_results(s, e) < 0 ? e->code : job_index_save(s, e);
+}
+
 static int run_attempt(struct submission *s, struct err *e)
 {
     if (prepare_submission(s, e) < 0)
-        return undo_submission(s, e);
+        return verb_undo(s, e);
     if (s->attempt == 1)
         echo_options(s->opt);
-    if (stage_ship(s, e) < 0 || (submission_count_ended(s) == 0 && stage_start(s, e) < 0))
-        return undo_submission(s, e);
-    if (!s->is_started) {
-        /* A node ended before the start: its records contain the cause, so this counts as a failed job. */
-        if (begin_results(s, e) < 0 || job_index_save(s, e) < 0)
-            return undo_submission(s, e);
-        return verb_finish(s, e);
-    }
-    if (begin_results(s, e) < 0)
-        console_error("%s", e->text);
-    return s->opt->detach && !detach_job(s) ? 0 : verb_finish(s, e);
+    if (verb_start_placed(s, e) < 0)
+        return verb_undo(s, e);
+    return s->is_started && s->opt->detach && !detach_job(s) ? 0 : verb_finish(s, e);
 }
 
 /* The job has failed: a further attempt that cannot be started changes neither its state nor its results. */
@@ -265,16 +271,31 @@ static int run_next_attempt(struct submission *s, struct err *e)
     return interrupt_signal() ? 128 + interrupt_signal() : EXIT_JOB_FAILED;
 }
 
+int verb_try_again(struct submission *s, int status, struct err *e)
+{
+    while ((status == EXIT_JOB_FAILED || status == EXIT_CANCELLED) && retry_is_due(s))
+        status = run_next_attempt(s, e);
+    if (s->state == JOB_SUCCEEDED && s->opt->retries > 0)
+        retry_remove_copies(s);
+    return status;
+}
+
+/* Detached jobs wait in the queue, unless they are not to wait, or their agents end with this process. */
+static bool is_for_queue(const struct options *o)
+{
+    return o->detach && !o->no_queue && !o->job_name[0];
+}
+
 int verb_submit_job(const struct options *o, struct err *e)
 {
     struct submission s;
     int rc;
 
+    if (is_for_queue(o))
+        return queued_job_submit(o, e);
     rc = submission_init(&s, o, e) < 0 ? e->code : run_attempt(&s, e);
-    while ((rc == EXIT_JOB_FAILED || rc == EXIT_CANCELLED) && retry_is_due(&s))
-        rc = run_next_attempt(&s, e);
-    if (s.state == JOB_SUCCEEDED && o->retries > 0)
-        retry_remove_copies(&s);
+    if (rc >= 0)
+        rc = verb_try_again(&s, rc, e);
     submission_clear(&s);
     return rc;
 }

@@ -5,6 +5,7 @@
 #include "submit/results/run_json.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
+#include "submit/verbs/queued_job.h"
 #include "submit/verbs/slurm_job.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
@@ -18,6 +19,9 @@ static int wait_one(const struct options *o, const char *id, struct err *e)
 
     if (id && slurm_job_is(id))
         return slurm_job_wait(o, id, e);
+    rc = queued_job_wait(&is_kept, o, id, e);
+    if (rc < 0 || is_kept)
+        return rc;
     rc = submitted_job_ask_results(&s, &is_kept, o, id, e);
     if (rc == 0 && is_kept) {
         rc = verb_exit_status(&s);

@@ -5,6 +5,7 @@
 
 #include "submit/files/run_file.h"
 #include "submit/job/outcome.h"
+#include "submit/queue/queue_status.h"
 #include "submit/results/job_index.h"
 #include "submit/results/run_json.h"
 #include "submit/results/why.h"
@@ -57,6 +58,8 @@ static int ask_agents(json_t **out, const struct options *o, const char *id, str
     size_t n_answers = 0;
     int rc = submission_init(&s, o, e) < 0 || job_index_load(&s, id, e) < 0 ? e->code : 0;
 
+    if (rc == 0)
+        rc = queue_state_refuse(&s, e);
     if (rc == 0)
         n_answers = submitted_job_ask_nodes(&s, ask_s);
     if (rc == 0)

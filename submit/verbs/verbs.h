@@ -42,6 +42,8 @@ int verb_pack(const struct options *o, struct err *e);
 int verb_run_ranks(const struct options *o, struct err *e);
 int verb_run(const struct options *o, struct err *e);
 int verb_list(const struct options *o, struct err *e);
+int verb_move(const struct options *o, struct err *e);
+int verb_queue(const struct options *o, struct err *e);
 int verb_checkpoint(const struct options *o, struct err *e);
 int verb_resume(const struct options *o, struct err *e);
 int verb_status(const struct options *o, struct err *e);
@@ -99,6 +101,15 @@ int verb_pack_job(struct submission *s, struct err *e);
 int verb_submit_job(const struct options *o, struct err *e);
 /* Prints the commands that follow a job which this program leaves to its nodes. */
 void verb_print_next_commands(const struct submission *s);
+/* Ships and starts a job whose nodes are reserved, and begins its results. Without s->is_started a node has
+ * ended before the start. */
+int verb_start_placed(struct submission *s, struct err *e);
+/* After an error before the start: releases the reservations, removes the folder of the results, and returns
+ * e->code. */
+int verb_undo(struct submission *s, struct err *e);
+/* The further attempts of a job that has ended with this exit status, if it may have some. Returns the exit
+ * status of the last one. */
+int verb_try_again(struct submission *s, int status, struct err *e);
 /* The end of submit and wait: watches the job, collects and prints its results; also handles a signal or
  * --timeout while watching. */
 int verb_finish(struct submission *s, struct err *e);

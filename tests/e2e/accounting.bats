@@ -88,7 +88,7 @@ PY
 # bats test_tags=long
 @test "progress reports a row only after it was written to the file" {
     start_agents 1
-    "$SUBMIT" -q --codec plain --node_count 1 --epochs 100000 --detach -o out
+    "$SUBMIT" -q --codec plain --node_count 1 --epochs 100000 --detach --no-queue -o out
     within 60 is_at_step 0 200
     run=$(echo "$T"/agent0/jobs/*/run)
     for _ in $(seq 5); do
@@ -186,7 +186,7 @@ PY
     done
     [ "$(api 0 GET /v1/jobs | jq '.jobs | length')" -eq 0 ]
     mkdir there
-    id=$("$SUBMIT" -q --codec plain --node_count 1 --epochs 100000 --model softmax --trace there/t.json --detach -o out)
+    id=$("$SUBMIT" -q --codec plain --node_count 1 --epochs 100000 --model softmax --trace there/t.json --detach --no-queue -o out)
     [ ! -e there/t.json ]
     "$SUBMIT" wait -q "$id" --trace there/t.json >printed 2>&1 3>&- &
     within 60 grep -q 'Waiting for' out/logs/submit.log

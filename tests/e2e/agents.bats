@@ -66,7 +66,7 @@ states() { "$SUBMIT" agents --json | jq -r '.data.agents | map("\(.address) \(.s
 @test "an agent is drained before its machine is restarted: its job continues, the next is refused until it is resumed" {
     start_agents 1
     local at=127.0.0.1:${PORTS[0]}
-    long_job --codec plain --node_count 1 --detach -o long
+    long_job --codec plain --node_count 1 --detach --no-queue -o long
     cp agent0/token copy
     "$SUBMIT" agents drain "$at" --token-file copy
     "$SUBMIT" agents resume "$at" --token-file copy

@@ -7,7 +7,7 @@ FEW=digits:train=2560,test=400
 # slow_job [OPTION...]: it runs until it is cancelled, and takes little of the processors from its 60th step on.
 slow_job() {
     paced plain
-    long_job --codec gated.c --round-timeout "$TEST_LIMIT" --dataset "$FEW" --detach -o long "$@"
+    long_job --codec gated.c --round-timeout "$TEST_LIMIT" --dataset "$FEW" --detach --no-queue -o long "$@"
 }
 
 @test "the status needs no token on this machine and lists running jobs" {

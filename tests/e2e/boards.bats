@@ -37,7 +37,7 @@ read_back() { # read_back RUN EVENTS MLRUNS
 
 @test "a detached job's request is kept for the command that fetches its results" {
     start_agents 1
-    id=$("$SUBMIT" -q --codec plain --epochs 1 --dataset digits:train=1280,test=200 --model softmax --tensorboard --mlflow mlruns --detach -o out)
+    id=$("$SUBMIT" -q --codec plain --epochs 1 --dataset digits:train=1280,test=200 --model softmax --tensorboard --mlflow mlruns --detach --no-queue -o out)
     mkdir elsewhere
     cd elsewhere
     "$SUBMIT" wait "$id"

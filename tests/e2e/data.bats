@@ -229,7 +229,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     needs mnist
     case $BUILD in */asan | */tsan) skip "sanitizers need memory of their own" ;; esac
     start_agents 1
-    "$SUBMIT" --codec plain --node_count 1 --dataset mnist --data "$DATA/mnist" --epochs 100000 --detach -o out
+    "$SUBMIT" --codec plain --node_count 1 --dataset mnist --data "$DATA/mnist" --epochs 100000 --detach --no-queue -o out
     local peak data
     peak=$(peak_at_step 2000) # its third epoch
     data=$(stat -L -c %s agent0/jobs/*/packages/t*.safetensors | awk '{ n += $1 } END { print int(n / 1024) }')

@@ -306,7 +306,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
     start_agents 2
     local forgets
     for forgets in no yes; do
-        long_job --codec plain --name holder --detach -o "holder-$forgets"
+        long_job --codec plain --name holder --detach --no-queue -o "holder-$forgets"
         local holder queued
         holder=$(jq -r .id "holder-$forgets/run.json")
         "$SUBMIT" --codec plain --node_count 2 --epochs 1 --model softmax --agent-timeout 60 \
@@ -330,7 +330,7 @@ step_of() { api "$1" GET /v1/jobs | jq '.jobs[0].progress.step // 0'; }
 # bats test_tags=long
 @test "a job queued at an agent that does not restart is ended with that reason, and releases the others" {
     start_agents 2
-    long_job --codec plain --detach -o holder
+    long_job --codec plain --detach --no-queue -o holder
     "$SUBMIT" --codec plain --node_count 2 -o out 2>log 3>&- &
     local pid=$! n=0 s=0
     within 60 grep -q 'waiting in its queue' log
@@ -417,7 +417,7 @@ has_events() { [[ $(api 0 GET '/v1/jobs?limit=1') =~ '"last_seq":'([0-9]+) ]] &&
     start_agents 2
     echo "{\"Worker\":[\"127.0.0.1:${PORTS[1]}\"]}" >second.json
     gated plain
-    "$SUBMIT" -q --workers second.json --codec gated.c --round-timeout "$TEST_LIMIT" --node_count 1 "${PAST_GATE[@]}" --detach -o other
+    "$SUBMIT" -q --workers second.json --codec gated.c --round-timeout "$TEST_LIMIT" --node_count 1 "${PAST_GATE[@]}" --detach --no-queue -o other
     "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" -o out 2>log 3>&- &
     local pid=$!
     # job_submit notices this by the answer to a request that it sent after the one for the event stream.
@@ -477,7 +477,7 @@ cancel_by_hand() { # cancel_by_hand ID STATE: it was in this state, and is cance
 @test "a node whose agent was paused is ended when the agent responds, and its log is fetched to the end" {
     start_agents 2
     paced_plain >paced.c
-    long_job -q --codec paced.c --psgd asgd --on-node-loss continue --detach -o out # by itself node 1 would continue
+    long_job -q --codec paced.c --psgd asgd --on-node-loss continue --detach --no-queue -o out # by itself node 1 would continue
     id=$(only_job 0)
     within 60 is_at_step 1 5
     kill -STOP "${AGENTS[1]}"

@@ -65,6 +65,7 @@ teardown() {
         cat $found >&2
         left="$left findings"
     fi
+    end_queue
     kill -9 "$WATCHER" 2>/dev/null
     cd / || return 1
     if [ -n "${KEEP:-}" ] && [ -z "${BATS_TEST_COMPLETED:-}" ]; then
@@ -74,6 +75,15 @@ teardown() {
     fi
     [ -z "${TEST_TIMES:-}" ] || note_times >>"$TEST_TIMES"
     [ -z "$left" ]
+}
+
+# The processes of the queue, which outlive the commands that start them. Each has a file of the queue as its standard error.
+end_queue() {
+    local pid
+    for pid in $(pgrep -f '^job_submit queue (watch|run)'); do
+        case $(readlink "/proc/$pid/fd/2") in "$HOME_OF_TEST"/*) kill -9 "$pid" ;; esac
+    done
+    return 0
 }
 
 # For the report of tests/run: "USER SYSTEM SCRIPT: TEST", in hundredths of seconds of processor time of this test and of what it has

@@ -203,7 +203,7 @@ PY
 @test "a second submitter waits in the queue, or is refused with the holder of the agent" {
     start_agents 2
     gated plain
-    long_job --codec gated.c --round-timeout "$TEST_LIMIT" --name holder --detach -o out1 # it waits at its gate, and is canceled there
+    long_job --codec gated.c --round-timeout "$TEST_LIMIT" --name holder --detach --no-queue -o out1 # it waits at its gate, and is canceled there
     run "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" --no-queue -o out2
     [ "$status" -eq 4 ]
     [[ "$output" == *"$(only_job 0)"* ]]
@@ -229,7 +229,7 @@ PY
 
 @test "a detached job is waited for and fetched later" {
     start_agents 2
-    "$SUBMIT" --codec fedavg --node_count 2 --dataset "$FEW" --epochs 3 --detach --json -o out >said
+    "$SUBMIT" --codec fedavg --node_count 2 --dataset "$FEW" --epochs 3 --detach --no-queue --json -o out >said
     id=$(only_job 0)
     [ "$(jq -r '.data.id, .data.folder' said)" = "$(printf '%s\n' "$id" "$T/out")" ]
     run "$SUBMIT" wait "$id"
@@ -286,7 +286,7 @@ numbers() { grep -oE '"[a-z_]*": ?-?[0-9][0-9.e+-]*' "$1" | tr -d ' '; }
 
 @test "a disk too full for the results: the file is named, and how to fetch to another folder" {
     start_agents 2
-    id=$("$SUBMIT" -q --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax --detach -o out)
+    id=$("$SUBMIT" -q --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax --detach --no-queue -o out)
     rm -f out/run.json # as if the disk had been full from the start
     # Space for one node's results, not for both: a longer file cannot be written.
     run bash -c "trap '' XFSZ; ulimit -f 20; '$SUBMIT' wait -q $id"

@@ -43,7 +43,7 @@ tutorial() {
     needs_mnist
     case $BUILD in */asan | */tsan) skip "sanitizers need memory of their own" ;; esac
     start_agents 2
-    "$SUBMIT" --codec plain --node_count 2 --model mlp-default --dataset mnist --data "$DATA/mnist" --epochs 100000 --detach -o out
+    "$SUBMIT" --codec plain --node_count 2 --model mlp-default --dataset mnist --data "$DATA/mnist" --epochs 100000 --detach --no-queue -o out
     local peak
     peak=$(peak_at_step 500) # its second epoch
     "$SUBMIT" cancel -q "$(only_job 0)"

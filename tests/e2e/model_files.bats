@@ -302,7 +302,7 @@ epoch_of() { "$SUBMIT" model inspect "$1/checkpoints/node-$2.safetensors" --json
     # 20 samples more than full batches: which ones an epoch leaves out is a matter of the epoch alone.
     local job=(--codec plain --node_count 2 --gradient-descent adam --record-every 1000 --model softmax
         --dataset "digits:train=1300,test=200")
-    "$SUBMIT" "${job[@]}" --epochs 100000 --checkpoint-every 1 --detach -o broken
+    "$SUBMIT" "${job[@]}" --epochs 100000 --checkpoint-every 1 --detach --no-queue -o broken
     within 60 is_at_step 0 50
     run "$SUBMIT" cancel "$(only_job 0)"
     run "$SUBMIT" wait "$(only_job 0)"

@@ -36,7 +36,7 @@ load lib
 
 @test "a job that is waited for leaves Parallel-SGD's files, or is refused where they cannot be written" {
     start_agents 1
-    id=$("$SUBMIT" -q --codec dummy --node_count 1 --epochs 1 --model softmax --detach)
+    id=$("$SUBMIT" -q --codec dummy --node_count 1 --epochs 1 --model softmax --detach --no-queue)
     "$SUBMIT" wait -q --csv-style classic "$id"
     [ -s 'E-N(1)-R(1)-ID(0)-CODEC(d).csv' ]
     run "$SUBMIT" fetch --csv-style classical

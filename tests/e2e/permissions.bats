@@ -205,7 +205,7 @@ with_token_of() { # with_token_of NAME METHOD PATH [curl options]
     "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax -o one
     # A short token proves nothing, and need not.
     (umask 077 && echo aaaaaaaaaaaaaaaaaaaa >agent0/token)
-    "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax --detach -o two
+    "$SUBMIT" --codec plain --node_count 2 --dataset "$FEW" --epochs 1 --model softmax --detach --no-queue -o two
     "$SUBMIT" wait
     # The two keys exchanged.
     jq '.nodes |= (to_entries | [.[0].value.fingerprint, .[1].value.fingerprint] as $pin | .[0].value.fingerprint = $pin[1]

@@ -132,7 +132,7 @@ steps_of() { awk -F, -v n="$1" '$2 == n {print $7}' "$2/records/train.csv" | sor
     start_three
     local id
     slow_at_gate
-    id=$("$SUBMIT" --workers with_spare.json "${few[@]}" --checkpoint-every 1 --retries 1 --detach -o out 2>said)
+    id=$("$SUBMIT" --workers with_spare.json "${few[@]}" --checkpoint-every 1 --retries 1 --detach --no-queue -o out 2>said)
     grep -q 'is watched in the background' said
     within 60 has_copies out
     lose 1

@@ -46,7 +46,7 @@ CODEC
 @test "the model of a running node is that after a whole step, to the bit" {
     start_agents 1
     write_ender
-    long_job --node_count 1 --codec ender.c --model softmax --detach -o long
+    long_job --node_count 1 --codec ender.c --model softmax --detach --no-queue -o long
     within 60 is_at_step 0 100
     "$SUBMIT" snapshot -o now.safetensors >said
     "$SUBMIT" snapshot -o later.safetensors
@@ -79,7 +79,7 @@ CODEC
     start_agents 4
     write_workers 2 1
     paced ps
-    long_job --codec gated.c --psgd asgd --model softmax --detach -o asgd
+    long_job --codec gated.c --psgd asgd --model softmax --detach --no-queue -o asgd
     within 60 is_at_step 0 20
     "$SUBMIT" snapshot --node -2 -o server.safetensors
     "$SUBMIT" snapshot --node 1 -o worker.safetensors
@@ -88,7 +88,7 @@ CODEC
     "$SUBMIT" cancel -q "$(only_job 0)"
     # The servers of a mean have it for a moment only, and several servers a part each.
     paced fedavg
-    long_job --codec gated.c --local-steps 5 --model softmax --detach -o mean
+    long_job --codec gated.c --local-steps 5 --model softmax --detach --no-queue -o mean
     within 60 is_at_step 0 20
     run "$SUBMIT" snapshot --node -2 -o no.safetensors
     echo "$output"
@@ -98,7 +98,7 @@ CODEC
     "$SUBMIT" cancel -q "$(only_job 0)"
     write_workers 2 2
     paced ps
-    long_job --codec gated.c --model softmax --detach -o two
+    long_job --codec gated.c --model softmax --detach --no-queue -o two
     within 60 is_at_step 0 20
     run "$SUBMIT" snapshot --node -3 -o no.safetensors
     [[ "$output" == *"a server of several holds a part of the model only; ask a worker"* ]]
@@ -111,7 +111,7 @@ has_tmpfile() { readlink "/proc/$1"/fd/* | grep -qF "$2/"; } # has_tmpfile PID F
 @test "of a node that takes no step, or is not running, there is no model to fetch" {
     start_agents 2
     gated plain
-    long_job -q --codec gated.c --round-timeout "$TEST_LIMIT" --model softmax --detach -o gated >id
+    long_job -q --codec gated.c --round-timeout "$TEST_LIMIT" --model softmax --detach --no-queue -o gated >id
     within 60 is_at_gate 0
     local id
     id=$(cat id)
@@ -147,7 +147,7 @@ has_tmpfile() { readlink "/proc/$1"/fd/* | grep -qF "$2/"; } # has_tmpfile PID F
 
 @test "the model of a job whose agent was restarted, and that of an executor" {
     start_agents 2
-    long_job --node_count 1 --codec dummy --model softmax --detach -o out
+    long_job --node_count 1 --codec dummy --model softmax --detach --no-queue -o out
     within 60 is_at_step 0 20
     kill_agent 0
     start_agent 0
@@ -167,7 +167,7 @@ static int run(struct executor *x)
 
 EXECUTOR_PLUGIN(.name = "wait", .run = run)
 EXECUTOR
-    "$SUBMIT" run -q --exec wait.c --node_count 2 --detach -o waits
+    "$SUBMIT" run -q --exec wait.c --node_count 2 --detach --no-queue -o waits
     within 60 is_in_state 0 running
     run "$SUBMIT" snapshot -o no.safetensors
     echo "$output"

@@ -124,7 +124,7 @@ names_in_json() { [ "$("$SUBMIT" list --json | jq '.data.jobs[0].waits_for')" = 
     local hung
     start_agents 3
     write_workers 2 1
-    long_job -q --codec ps --round-timeout 1000 --detach -o out >/dev/null
+    long_job -q --codec ps --round-timeout 1000 --detach --no-queue -o out >/dev/null
     within 60 is_at_step 0 20
     hung=$(api 1 GET /v1/jobs | jq '.jobs[0].pid')
     kill -STOP "$hung"

@@ -192,7 +192,7 @@ column() { awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) k = $i == n
 @test "the model of a program's running job has its names, and the whole of a step" {
     start_agents 2
     write_evaluating
-    "$SUBMIT" -q --trainer train.py --codec allreduce --node_count 2 --epochs 100000 --record-every 1000 --detach -o out -- --slow
+    "$SUBMIT" -q --trainer train.py --codec allreduce --node_count 2 --epochs 100000 --record-every 1000 --detach --no-queue -o out -- --slow
     within 60 is_at_step 0 20
     "$SUBMIT" snapshot "$(only_job 0)" -o now.safetensors
     "$SUBMIT" cancel -q "$(only_job 0)"
@@ -302,7 +302,7 @@ PY
     "$SUBMIT" -q --resume nan --epochs 6 -o resumed
     "$SUBMIT" -q "${job[@]}" --epochs 6 -o whole -- nan
     cmp <(tail -c 12 resumed/model/final.safetensors) <(tail -c 12 whole/model/final.safetensors)
-    "$SUBMIT" -q --trainer train.py --codec fedavg --local-steps 1000 --node_count 2 --epochs 1000 --detach -o long -- nan --slow
+    "$SUBMIT" -q --trainer train.py --codec fedavg --local-steps 1000 --node_count 2 --epochs 1000 --detach --no-queue -o long -- nan --slow
     within 60 is_at_step 1 10
     "$SUBMIT" snapshot --node 1 -o now.safetensors
     "$SUBMIT" cancel -q "$(api 0 GET "/v1/jobs?limit=1" | jq -r ".jobs[0].id")"

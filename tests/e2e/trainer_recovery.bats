@@ -108,7 +108,7 @@ model() { tail -c 8 "$1/model/final.safetensors" | xxd -p; }
     write_program
     sed -i 's/^    rate \*= 0.99/    time.sleep(0.002)/' train.py
     local alone=(--workers worker.json --trainer train.py --codec fedavg --local-steps 5 --node_count 1) step
-    "$SUBMIT" "${alone[@]}" --epochs 100000 --detach -o long >said
+    "$SUBMIT" "${alone[@]}" --epochs 100000 --detach --no-queue -o long >said
     within 60 is_at_step 0 20
     "$SUBMIT" snapshot -o now.safetensors >said
     step=$(sed -nE 's/.* after step ([0-9]+), in epoch .*/\1/p' said)

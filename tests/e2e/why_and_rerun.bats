@@ -35,7 +35,7 @@ ends_with() { # ends_with STATUS COMMAND...: its messages are in $output
 
 @test "why reports of a running job whose agents do not answer that it may still run" {
     start_agents 1
-    "$SUBMIT" --node_count 1 --epochs 100000 --record-every 1000 --detach -o result >id 2>/dev/null
+    "$SUBMIT" --node_count 1 --epochs 100000 --record-every 1000 --detach --no-queue -o result >id 2>/dev/null
     why_of >live
     grep -q "^$(<id) is running: node(0) at 127.0.0.1:${PORTS[0]}" live
     grep -q "^next: job_submit wait $(<id)" live

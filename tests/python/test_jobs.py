@@ -24,7 +24,7 @@ class Jobs(unittest.TestCase):
 
     def test_a_job_from_its_submission_to_its_model(self):
         job = self.submit(epochs=2, name="mine", batch_size=256)
-        self.assertIn(job.state, ("queued", "ready", "running", "succeeded"))
+        self.assertIn(job.state, ("queued", "pending", "preparing", "ready", "running", "succeeded"))
         self.assertIs(job.wait(tensorboard=True), job)
         self.assertTrue(list((job.folder / "tensorboard").glob("worker-1/*.psgd")))
         self.assertEqual((job.state, job.name), ("succeeded", "mine"))
@@ -50,7 +50,7 @@ class Jobs(unittest.TestCase):
         self.assertIn(str(self.folder / "out"), repr(run))
 
     def test_a_running_job_has_records_and_can_be_cancelled(self):
-        job = self.submit(epochs=100000, record_every=1, batch_size=256)
+        job = self.submit(epochs=100000, record_every=1, batch_size=256, no_queue=True)
         with self.assertRaises(psgd.Timeout):
             job.wait(timeout=0.2)
         while len(job.records(pandas=False)) < 2:

@@ -1,0 +1,25 @@
+/* queued_files -- a checked job written into the queue, and read from there to run: its record, the files of
+ * its packages, and the agents that it may use. What is read back can be shipped as if it had just been
+ * checked; the files of the user that it was made from are not needed any more. */
+#ifndef PSGD_SUBMIT_QUEUED_FILES_H
+#define PSGD_SUBMIT_QUEUED_FILES_H
+
+#include "submit/job/submission.h"
+#include "submit/queue/queue_folder.h"
+
+/* Writes the job, which is queued and whose nodes are set, and its record in the index. When this returns 0,
+ * the job is on the disk. ERR_IO, ERR_NOSPACE, ERR_NOMEM; nothing is left behind then. */
+int queued_files_write(struct submission *s, const struct queue_place *place, struct err *e);
+
+/* The job's document, and from it its options, of which only those that say where and how long it runs are
+ * set unless it has --retries; s->opt must be `o` from then on. ERR_NOT_FOUND: the job is not in the queue,
+ * or with --retries one of the user's files is gone; ERR_CONFIG. */
+int queued_files_read_options(struct options *o, json_t **doc, const char *id, struct err *e);
+/* Fills an initialized submission from that document: record, agents and packages. Node i runs on agents[i],
+ * an address of the job's list; NULL: they are not chosen yet. ERR_CONFIG, ERR_IO, ERR_NOMEM; ERR_BUSY: an
+ * agent's token cannot be read now. */
+int queued_files_read(struct submission *s, const json_t *doc, const json_t *agents, struct err *e);
+/* The list of agents in the document; worker_list_clear() frees it. ERR_CONFIG, ERR_NOMEM. */
+int queued_files_agents(struct worker_list *out, const json_t *doc, struct err *e);
+
+#endif

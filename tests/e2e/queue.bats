@@ -1,0 +1,89 @@
+#!/usr/bin/env bats
+# The queue of detached jobs: docs/queue.md.
+load lib.bash
+
+tiny=(--codec fedavg --model softmax --dataset "digits:train=640,test=100" --epochs 1)
+
+queued() { "$SUBMIT" -q "${tiny[@]}" --detach "$@" 2>>queued.log; }
+in_queue() { [ "$("$SUBMIT" list --json | jq -r --arg id "$1" '.data.jobs[] | select(.id == $id).state')" = queued ]; }
+place_of() { "$SUBMIT" status "$1" --json | jq .data.place; }
+status_says() { [[ "$("$SUBMIT" status "$1")" == *"$2"* ]]; }
+is_empty() { ! ls -d "$XDG_STATE_HOME"/psgd/queue/j-* 2>/dev/null >&2; }
+ended_as() { [ "$(jq -r .state "$1/run.json" 2>/dev/null)" = "$2" ]; }
+
+@test "a detached job is accepted while no agent runs, starts when they do, and its results are fetched" {
+    start_agents 2
+    stop_agents
+    id=$(queued --node_count 2 -o out)
+    in_queue "$id"
+    [[ "$("$SUBMIT" status "$id")" == *"waits in the queue since "*", place 1 of 1"* ]]
+    run "$SUBMIT" logs "$id"
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"$id waits in the queue, place 1 of 1, and has not been started"*"job_submit wait $id"* ]]
+    within 60 status_says "$id" 'does not answer'
+    start_agent 0
+    start_agent 1
+    run "$SUBMIT" wait "$id"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"Job $id "*": succeeded"* ]]
+    ended_as out succeeded
+    [ -s out/model/final.safetensors ]
+    within 60 is_empty
+    [ -z "$(ls "$XDG_STATE_HOME/psgd/queue/packages")" ]
+}
+
+@test "waiting jobs are listed, moved, cancelled; a smaller one starts before one that cannot start" {
+    start_agents 2
+    gated plain
+    long_job --codec gated.c --round-timeout "$TEST_LIMIT" --node_count 1 --detach --no-queue -o holder # has agent 0
+    local two one last
+    two=$(queued --node_count 2 -o two)
+    one=$(queued --node_count 1 -o one)
+    within 60 ended_as one succeeded
+    in_queue "$two"
+    [[ "$("$SUBMIT" list)" == *"$two"*"queued, place 1"*"1 of 2 agents that it may use are free, it needs 2"*"job_submit queue watch"* ]]
+    last=$(queued --node_count 2 --priority 3 -o last)
+    within 60 first_is "$last"
+    [ "$(place_of "$two")" -eq 2 ]
+    "$SUBMIT" move "$two" first
+    within 60 first_is "$two"
+    "$SUBMIT" move "$last" --priority 100
+    within 60 first_is "$last"
+    run "$SUBMIT" cancel "$last"
+    [ "$status" -eq 0 ]
+    [ "$output" = "$last: cancelled" ]
+    run "$SUBMIT" wait "$last"
+    [ "$status" -eq 8 ]
+    "$SUBMIT" cancel "$(only_running 0)"
+    run "$SUBMIT" wait "$two"
+    [ "$status" -eq 0 ]
+    [ ! -e last/run.json ]
+}
+first_is() { [ "$(place_of "$1")" -eq 1 ]; }
+only_running() { api "$1" GET '/v1/jobs?state=running' | jq -r '.jobs[0].id'; }
+
+@test "the next command starts a watcher that was killed; a job whose process was killed is followed" {
+    start_agents 2
+    gated plain
+    local id
+    id=$("$SUBMIT" -q --codec gated.c --round-timeout "$TEST_LIMIT" "${PAST_GATE[@]}" --node_count 2 --detach -o out 2>queued.log)
+    within 60 is_in_state 0 running
+    kill -9 "$(cat "$XDG_STATE_HOME/psgd/queue/watcher")"
+    kill -9 "$(pgrep -f "job_submit queue run $id")"
+    open_gate
+    run "$SUBMIT" wait "$id"
+    [ "$status" -eq 0 ]
+    [ "$(jq -r '.state, .attempt' out/run.json | paste -sd' ')" = 'succeeded 1' ]
+}
+
+@test "a job that an agent refuses has failed, and says why" {
+    start_agents 1
+    stop_agents
+    start_agent 0 --codecs builtin
+    sed "s/static/static /" "$ROOT/codecs/plain.c" >own.c
+    local id
+    id=$(queued --codec own.c --node_count 1 -o out)
+    run "$SUBMIT" wait "$id"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"$id failed in the queue: NotStarted: "*CODEC_REFUSED* ]]
+}
