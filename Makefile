@@ -115,7 +115,7 @@ LIBS_SUBMIT := -lcurl -lmicrohttpd -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test equal test-systems test-processors soak soak-slurm faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-scale bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim bench-trainer tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-names check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
+.PHONY: all test equal test-systems test-processors soak soak-queue soak-slurm faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-scale bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim bench-trainer tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-names check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
 all: $(PROGRAMS) $(TRANSPORTS) $(BUILD)/psgd-run $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS) $(MODULES) $(LIBTRAINER)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBPAGE) $(LIBSHARED)
@@ -328,6 +328,9 @@ STRIKES ?= 200
 MINUTES ?= 20
 soak-slurm: all ## end ENDS=20 jobs on a Slurm cluster of virtual hosts in each way in which clusters end jobs
 	$(Q)BUILD=$(BUILD) tests/soak/slurm $(ENDS)
+
+soak-queue: all ## two users put JOBS=40 jobs into their queues; meanwhile agents restart RESTARTS=2 times and KILLS=100 processes are killed
+	$(Q)BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 tests/soak/queue $(or $(JOBS),40) $(or $(RESTARTS),2) $(KILLS)
 
 soak: all $(BUILD)/tests/suite/test_mesh_faults $(BUILD)/tests/trainers/struck $(PRELOADS) $(TOOLS) ## kill each program KILLS=1000 times, and training programs STRIKES=200, run jobs under faults for MINUTES=20, flip FLIPS=1000000 bits
 	$(Q)BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 $(BUILD)/tests/tool/reap 0 tests/soak/run $(KILLS) $(STRIKES) $(MINUTES) $(FLIPS)

@@ -267,6 +267,7 @@ void api_status(struct agent *a, const struct request *rq, struct api_response *
                           "queued", jobs_json(a, rq, job_is_pending), "recent", recent_json(a, rq),
                           "disk_free_bytes", (json_int_t)jobs_disk_free(&a->jobs));
 
+    json_object_set_new(o, "queues", api_queues_json(a, rq));
     if (task_count_unwritten(&a->jobs) > 0)
         json_object_set_new(about, "journal_failed", json_true());
     json_object_set_new(about, "isolation", json_string(isolation_name(a->jobs.isolation.level)));

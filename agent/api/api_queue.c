@@ -224,13 +224,20 @@ static json_t *waiter_json(const struct agent *a, const struct request *rq, cons
     return o;
 }
 
-void api_queue(struct agent *a, const struct request *rq, struct api_response *rs)
+json_t *api_queues_json(struct agent *a, const struct request *rq)
 {
     json_t *list = json_array();
 
     turns_expire(&a->jobs.turns, clock_now());
     for (size_t i = 0; i < a->jobs.turns.n_waiters; i++)
         json_array_append_new(list, waiter_json(a, rq, &a->jobs.turns.waiters[i]));
+    return list;
+}
+
+void api_queue(struct agent *a, const struct request *rq, struct api_response *rs)
+{
+    json_t *list = api_queues_json(a, rq);
+
     respond_json(rs, 200,
                  json_pack("{s:i, s:i, s:o}", "slots", a->opt.slots, "free", count_free(a), "queues", list));
 }

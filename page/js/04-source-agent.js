@@ -33,12 +33,33 @@ psgd.sources.agent = () => {
         };
     }
 
+    /* Jobs that wait outside of the agent, of the users whose queue watchers have said so; of a user whose jobs are not
+     * shown, one line with their number. */
+    const waiting = ({queues}) =>
+        (queues || []).flatMap((q) =>
+            (q.jobs || []).map((j) => ({
+                ...j,
+                state: 'queued',
+                reason: null,
+                message: `waits in the queue of ${q.user}`,
+                node_count: j.nodes,
+                created_at: j.submitted_at,
+                can_cancel: false,
+                dataset: null,
+                model: null,
+                folder: null,
+                tags: [],
+                note: '',
+                metrics: {},
+            })),
+        );
+
     async function status() {
         const s = await json('/v1/status');
         return {
             agent: s.agent,
             disk_free_bytes: s.disk_free_bytes,
-            jobs: [...(s.running || []), ...(s.queued || []), ...(s.recent || [])].map(line),
+            jobs: [...[...(s.running || []), ...(s.queued || []), ...(s.recent || [])].map(line), ...waiting(s)],
             agents: [],
         };
     }

@@ -6,6 +6,7 @@ psgd.state = (() => {
         failed: '✕',
         cancelled: '–',
         running: '●',
+        queued: '○',
         pending: '○',
         preparing: '◔',
         ready: '◑',
@@ -69,9 +70,20 @@ psgd.cancel = (job) => {
         'dialog',
         {'aria-labelledby': title.id, oncancel: close},
         title,
-        h('p', {}, 'Its nodes stop after their present step. The records so far are kept.'),
+        h(
+            'p',
+            {},
+            job.state === 'queued'
+                ? 'It is taken out of the queue, and does not run.'
+                : 'Its nodes stop after their present step. The records so far are kept.',
+        ),
         error,
-        h('div.buttons', {}, h('button', {type: 'button', onclick: close}, 'Let it run'), act),
+        h(
+            'div.buttons',
+            {},
+            h('button', {type: 'button', onclick: close}, job.state === 'queued' ? 'Let it wait' : 'Let it run'),
+            act,
+        ),
     );
     act.addEventListener('click', async () => {
         act.disabled = true;

@@ -15,6 +15,8 @@
 #include "submit/browse/result_list.h"
 #include "submit/browse/server.h"
 #include "submit/results/job_index.h"
+#include "submit/results/queue_folder.h"
+#include "submit/results/queue_status.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/stdout.h"
@@ -111,6 +113,41 @@ static int put_result(struct listed_job *out, const struct browser *b, const str
     return out->folder && out->line ? 0 : no_memory(e);
 }
 
+/* A job that waits in this user's queue: its record, with the place and what it waits for as message. */
+static int put_queued(struct listed_job *out, const struct queue_state *q, const char *id, struct err *e)
+{
+    struct queue_view v;
+    json_t *record;
+
+    queue_state_view(&v, q, id);
+    if (job_index_read_id(&record, id, e) < 0)
+        return e->code;
+    json_object_set_new(record, "state", json_string("queued"));
+    json_object_set_new(
+        record, "message",
+        json_sprintf("place %zu of %zu%s%s", v.place, v.n_waiting, v.why[0] ? ": " : "", v.why));
+    *out = (struct listed_job){.can_cancel = true};
+    snprintf(out->id, sizeof out->id, "%s", id);
+    out->run = json_dump(record, JSON_COMPACT);
+    out->line = document_line(record, id, NULL, true);
+    json_decref(record);
+    return out->run && out->line ? 0 : no_memory(e);
+}
+
+static int put_queue(struct listed_job *jobs, size_t *n, const struct queue_state *q, struct err *e)
+{
+    for (size_t i = 0; i < q->n; i++) {
+        bool is_listed = false;
+
+        for (size_t k = 0; k < *n && !is_listed; k++)
+            is_listed = strcmp(jobs[k].id, q->jobs[i].id) == 0;
+        if (!is_listed && queue_state_has(q, q->jobs[i].id) &&
+            put_queued(&jobs[*n], q, q->jobs[i].id, e) == 0)
+            ++*n;
+    }
+    return 0;
+}
+
 /* The newest job comes first. */
 static int compare_jobs(const void *a, const void *b)
 {
@@ -147,16 +184,24 @@ static int put_jobs(struct listed_job *jobs, size_t *n, struct browser *b, struc
 
 static int update_list(struct browser *b, struct err *e)
 {
+    struct queue_state queue = {0};
     struct listed_job *jobs;
     size_t n = 0;
+    int rc;
 
     live_clear(&b->live);
     if (agents_jobs(&b->live, b->agents, e) < 0)
         return e->code;
-    jobs = calloc(b->live.n + b->results.n + 1, sizeof *jobs);
-    if (!jobs)
-        return no_memory(e);
-    if (put_jobs(jobs, &n, b, e) < 0) {
+    if (queue_state_read(&queue, e) < 0) {
+        queue_state_clear(&queue);
+        return e->code;
+    }
+    jobs = calloc(b->live.n + b->results.n + queue.n + 1, sizeof *jobs);
+    rc = jobs ? put_jobs(jobs, &n, b, e) : no_memory(e);
+    if (rc == 0)
+        rc = put_queue(jobs, &n, &queue, e);
+    queue_state_clear(&queue);
+    if (rc < 0) {
         listed_jobs_free(jobs, n);
         return e->code; /* the list stays as it was */
     }
@@ -187,8 +232,11 @@ static void take_requests(struct browser *b)
         const struct live_job *j = live_find(&b->live, id);
         struct err e = {0};
 
-        if (!j)
+        if (what == JOB_REQUEST_CANCEL && queue_folder_has(id) && !j)
+            queue_folder_cancel(id, "cancelled on the page", &e);
+        else if (!j)
             err_set(&e, ERR_CONFLICT, "no agent that answers has %s", id);
+        b->must_update |= what == JOB_REQUEST_CANCEL;
         if (!j || (what == JOB_REQUEST_FETCH && is_fresh(b, id, &e)) ||
             agents_begin(b->agents, j, what == JOB_REQUEST_CANCEL, &e) < 0)
             job_list_request_done(b->job_list, what, id, &e);
@@ -245,6 +293,7 @@ static int scan_and_update(struct browser *b, struct err *e)
     if (since >= b->scan_at) {
         if (result_list_scan(&b->results, e) < 0)
             return e->code;
+        b->must_update |= queue_folder_watcher() != 0; /* the places of waiting jobs change */
         b->scan_at = next_start(since, scan_s);
     }
     if (!is_due(b))

@@ -79,9 +79,9 @@ struct submission {
     bool is_function, gives_gradients;      /* trainer_describe.h */
     struct blob *checkpoints;               /* (n_nodes) initial checkpoint of each node; NULL: none */
 
-    bool is_queued;   /* it waits in the queue (queue/queue_folder.h); its nodes' agents are not chosen yet */
-    bool has_not_run; /* it has ended in the queue: no agent ever started it */
-    bool is_started;  /* all nodes have taken the order to start; some may have ended since */
+    bool is_queued;       /* it waits in the queue (results/queue_folder.h); its agents are not chosen yet */
+    bool has_not_run;     /* it has ended in the queue: no agent ever started it */
+    bool is_started;      /* all nodes have taken the order to start; some may have ended since */
     enum job_state state; /* of the whole job, once it is over */
     int cause;            /* index of the node that decided its state; -1: none */
     struct {

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "submit/queue/queue_folder.h"
+#include "submit/results/queue_folder.h"
 
 enum { LOG_MAX = 1 << 20 };
 

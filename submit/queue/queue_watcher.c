@@ -17,12 +17,12 @@
 #include "shared/job/job_folder.h"
 #include "shared/job/reason.h"
 #include "submit/queue/queue_agents.h"
-#include "submit/queue/queue_folder.h"
 #include "submit/queue/queue_plan.h"
 #include "submit/queue/queue_process.h"
-#include "submit/queue/queue_status.h"
 #include "submit/queue/queued_files.h"
 #include "submit/results/job_index.h"
+#include "submit/results/queue_folder.h"
+#include "submit/results/queue_status.h"
 #include "submit/terminal/interrupt.h"
 
 /* From one look at the folder to the next; the same where no change of it is reported; from a job's return

@@ -5,7 +5,7 @@
 #define PSGD_SUBMIT_QUEUED_FILES_H
 
 #include "submit/job/submission.h"
-#include "submit/queue/queue_folder.h"
+#include "submit/results/queue_folder.h"
 
 /* Writes the job, which is queued and whose nodes are set, and its record in the index. When this returns 0,
  * the job is on the disk. ERR_IO, ERR_NOSPACE, ERR_NOMEM; nothing is left behind then. */

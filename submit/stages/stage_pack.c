@@ -1,6 +1,6 @@
 /* pack: writes the packages of all nodes, and what each node needs to start, into a job folder
  * (shared/job/job_folder.h). Its document comes last, so that a folder without one is incomplete. The folder
- * of a job that waits in the queue (queue/queue_folder.h) has neither secret nor meet/: its nodes run on
+ * of a job that waits in the queue (results/queue_folder.h) has neither secret nor meet/: its nodes run on
  * agents. */
 #include <dirent.h>
 #include <errno.h>

@@ -10,11 +10,11 @@
 #include "shared/base/json.h"
 #include "shared/job/reason.h"
 #include "submit/export/export.h"
-#include "submit/queue/queue_folder.h"
 #include "submit/queue/queue_process.h"
-#include "submit/queue/queue_status.h"
 #include "submit/queue/queued_files.h"
 #include "submit/results/job_index.h"
+#include "submit/results/queue_folder.h"
+#include "submit/results/queue_status.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
 #include "submit/stages/retry.h"
@@ -242,14 +242,11 @@ int queued_job_wait(bool *is_shown, const struct options *o, const char *id, str
 int queued_job_cancel(bool *is_done, const struct options *o, const char *id, struct err *e)
 {
     double until = clock_now() + CANCEL_S;
-    json_t *mark = json_pack("{s:o}", "reason", json_text(o->reason, SIZE_MAX));
-    int rc = queue_folder_put(id, QUEUE_CANCEL, mark, e);
+    int rc = queue_folder_cancel(id, o->reason, e);
 
     *is_done = false;
-    json_decref(mark);
     if (rc < 0)
         return queue_folder_has(id) ? rc : 0; /* it has just left the queue */
-    queue_folder_ring();
     while (rc == 0 && !*is_done) {
         struct submission s;
 

@@ -17,7 +17,10 @@
 #include "submit/job/job_node.h"
 #include "submit/job/outcome.h"
 #include "submit/options/hosts.h"
+#include "submit/queue/queue_process.h"
 #include "submit/results/job_index.h"
+#include "submit/results/queue_folder.h"
+#include "submit/results/queue_status.h"
 #include "submit/stages/stages.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
@@ -43,6 +46,29 @@ struct doctor {
     size_t n;
     struct test_job test_job; /* with --connect */
 };
+
+/* The jobs of the queue, and the process that starts them, which this starts if it has been killed. */
+static void check_queue(struct probed_host *p)
+{
+    struct queue_state q = {0};
+    struct err e = {0};
+    bool is_started = false;
+
+    if (queue_state_read(&q, &e) < 0) {
+        probed_host_note(p, FINDING_WARNING, "queue", NULL, "the queue cannot be read: %s", e.text);
+    } else if (q.n > 0) {
+        is_started = !q.watcher && queue_process_watch(&e) > 0;
+        if (q.watcher)
+            probed_host_note(p, FINDING_OK, "queue", NULL, "process %ld starts the %zu jobs of the queue",
+                             q.watcher, q.n);
+        else
+            probed_host_note(p, FINDING_WARNING, "queue", "job_submit list shows the jobs.",
+                             is_started ? "the queue has %zu jobs, and no process started them: one does now"
+                                        : "the queue has %zu jobs, and no process starts them",
+                             q.n);
+    }
+    queue_state_clear(&q);
+}
 
 /* A user's codec is compiled on this machine, by $CC or else cc. */
 static void check_own_compiler(struct probed_host *p)
@@ -239,6 +265,7 @@ static int examine_hosts(struct doctor *d, const struct options *o, struct err *
         if (d->all[i].has_answered)
             probed_host_check(&d->all[i], first_answered(d));
     check_own_compiler(&d->all[0]);
+    check_queue(&d->all[0]);
     return 0;
 }
 

@@ -5,9 +5,9 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
-#include "submit/queue/queue_folder.h"
-#include "submit/queue/queue_status.h"
 #include "submit/results/job_index.h"
+#include "submit/results/queue_folder.h"
+#include "submit/results/queue_status.h"
 #include "submit/results/run.h"
 #include "submit/stages/progress_bar.h"
 #include "submit/terminal/console.h"

@@ -5,20 +5,12 @@
 #include <string.h>
 
 #include "shared/base/json.h"
-#include "submit/queue/queue_folder.h"
 #include "submit/queue/queue_process.h"
-#include "submit/queue/queue_status.h"
+#include "submit/results/queue_folder.h"
+#include "submit/results/queue_status.h"
 #include "submit/terminal/stdout.h"
 #include "submit/verbs/submitted_job.h"
 #include "submit/verbs/verbs.h"
-
-static bool is_waiting(const struct queue_state *s, const char *id)
-{
-    struct queue_view v;
-
-    queue_state_view(&v, s, id);
-    return v.why[0];
-}
 
 /* The waiting jobs other than `id`, in their order. */
 static size_t list_others(const struct queued_job **out, const struct queue_state *s, const char *id)
@@ -26,7 +18,7 @@ static size_t list_others(const struct queued_job **out, const struct queue_stat
     size_t n = 0;
 
     for (size_t i = 0; i < s->n; i++)
-        if (strcmp(s->jobs[i].id, id) != 0 && is_waiting(s, s->jobs[i].id))
+        if (strcmp(s->jobs[i].id, id) != 0 && queue_state_has(s, s->jobs[i].id))
             out[n++] = &s->jobs[i];
     return n;
 }
@@ -87,7 +79,7 @@ static size_t place_of(const struct queue_state *s, const char *id)
     size_t place = 1;
 
     for (size_t i = 0; i < s->n && strcmp(s->jobs[i].id, id) != 0; i++)
-        place += is_waiting(s, s->jobs[i].id);
+        place += queue_state_has(s, s->jobs[i].id);
     return place;
 }
 

@@ -1,7 +1,7 @@
 /* status: prints the state of each node of a job. */
 #include <stdio.h>
 
-#include "submit/queue/queue_status.h"
+#include "submit/results/queue_status.h"
 #include "submit/terminal/interrupt.h"
 #include "submit/terminal/stdout.h"
 #include "submit/verbs/queued_job.h"

@@ -5,8 +5,8 @@
 
 #include "submit/files/run_file.h"
 #include "submit/job/outcome.h"
-#include "submit/queue/queue_status.h"
 #include "submit/results/job_index.h"
+#include "submit/results/queue_status.h"
 #include "submit/results/run_json.h"
 #include "submit/results/why.h"
 #include "submit/terminal/console.h"

@@ -87,3 +87,39 @@ only_running() { api "$1" GET '/v1/jobs?state=running' | jq -r '.jobs[0].id'; }
     [ "$status" -eq 1 ]
     [[ "$output" == *"$id failed in the queue: NotStarted: "*CODEC_REFUSED* ]]
 }
+
+of_user() { # of_user USER OPTION...: as another user, who has the agents' token
+    USER=$1 XDG_STATE_HOME=$T/state-$1 "$SUBMIT" -q "${tiny[@]}" --token-file agent0/token --node_count 1 --detach "${@:2}" 2>>queued.log
+}
+
+@test "users take turns: one job of the second user does not wait for all of the first" {
+    start_agents 1
+    "$SUBMIT" agents drain "127.0.0.1:${PORTS[0]}"
+    local n
+    for n in 1 2 3; do of_user ann -o "ann$n"; done
+    of_user bob -o bob
+    within 60 both_wait
+    [ "$(curl -s "http://127.0.0.1:${PORTS[0]}/v1/status" | jq -r '.queues[] | select(.user == "ann").jobs | length')" -eq 3 ]
+    "$SUBMIT" agents resume "127.0.0.1:${PORTS[0]}"
+    for n in ann1 ann2 ann3 bob; do within 60 ended_as $n succeeded; done
+    [[ "$(users_in_order)" == "ann bob "* || "$(users_in_order)" == "bob ann "* ]]
+}
+both_wait() { [ "$(api 0 GET /v1/queue | jq -r '[.queues[] | "\(.user)\(.waiting)"] | sort | join(" ")')" = "ann3 bob1" ]; }
+users_in_order() { api 0 GET /v1/jobs | jq -r '.jobs | sort_by(.started_at) | map(.submitter_unverified | split("@")[0]) | join(" ")'; }
+
+@test "after --aging seconds agents are kept for the first job, and a smaller one starts after it" {
+    start_agent 0 --aging 0
+    start_agent 1 --aging 0
+    write_workers 2
+    gated plain
+    long_job --codec gated.c --round-timeout "$TEST_LIMIT" --node_count 1 --detach --no-queue -o holder # has agent 0
+    local two one
+    two=$(queued --node_count 2 -o two)
+    one=$(queued --node_count 1 -o one)
+    within 60 status_says "$one" "place 2 of 2"
+    "$SUBMIT" cancel "$(only_running 0)"
+    within 60 ended_as two succeeded
+    within 60 ended_as one succeeded
+    [[ "$(started "$two")" < "$(started "$one")" ]]
+}
+started() { { api 0 GET "/v1/jobs/$1" && api 1 GET "/v1/jobs/$1"; } | jq -rs 'map(.started_at | select(. != null)) | sort[0]'; }

@@ -1,4 +1,4 @@
-#include "submit/queue/queue_folder.h"
+#include "submit/results/queue_folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -268,6 +268,16 @@ void queue_folder_sweep(void)
         n = scandir(path, &names, NULL, NULL);
         drop_packages(names, n);
     }
+}
+
+int queue_folder_cancel(const char *id, const char *reason, struct err *e)
+{
+    json_t *o = json_pack("{s:o}", "reason", json_text(reason, SIZE_MAX));
+    int rc = queue_folder_put(id, QUEUE_CANCEL, o, e);
+
+    json_decref(o);
+    queue_folder_ring();
+    return rc;
 }
 
 void queue_folder_ring(void)

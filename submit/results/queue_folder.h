@@ -71,6 +71,8 @@ long queue_folder_watcher(void);
 int queue_folder_remove(const char *id, struct err *e);
 /* Removes folders of jobs whose writing was interrupted, and files in packages/ that no job needs. */
 void queue_folder_sweep(void);
+/* Has the watcher cancel a job that waits. ERR_IO. */
+int queue_folder_cancel(const char *id, const char *reason, struct err *e);
 /* Wakes the watcher. */
 void queue_folder_ring(void);
 

@@ -33,6 +33,7 @@ void queue_state_view(struct queue_view *out, const struct queue_state *s, const
 bool queue_state_waits(const struct submission *s);
 /* ERR_CONFLICT if it does: for verbs that need its nodes. */
 int queue_state_refuse(const struct submission *s, struct err *e);
-size_t queue_state_count(const struct queue_state *s); /* waiting jobs */
+bool queue_state_has(const struct queue_state *s, const char *id); /* the watcher says that it waits */
+size_t queue_state_count(const struct queue_state *s);             /* waiting jobs */
 
 #endif

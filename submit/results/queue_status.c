@@ -1,4 +1,4 @@
-#include "submit/queue/queue_status.h"
+#include "submit/results/queue_status.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "submit/queue/queue_folder.h"
+#include "submit/results/queue_folder.h"
 
 #define STATUS_FILE "status.json"
 
@@ -73,6 +73,13 @@ void queue_state_view(struct queue_view *out, const struct queue_state *s, const
         return;
     out->place = at + 1;
     snprintf(out->why, sizeof out->why, "%s", json_text_at(said, "why"));
+}
+
+bool queue_state_has(const struct queue_state *s, const char *id)
+{
+    size_t at;
+
+    return find_said(&at, s, id) != NULL;
 }
 
 size_t queue_state_count(const struct queue_state *s)
