@@ -26,8 +26,8 @@
 #include "submit/terminal/interrupt.h"
 
 /* From one look at the folder to the next; the same where no change of it is reported; from a job's return
- * into the queue until it is tried again. */
-static const double LOOK_S = 5, LOOK_BLIND_S = 0.5, AGAIN_S = 1;
+ * into the queue until it is tried again, twice as long after each refusal, and at most. */
+static const double LOOK_S = 5, LOOK_BLIND_S = 0.5, AGAIN_S = 0.1, AGAIN_MOST_S = 5;
 
 /* From one report of what the jobs wait for to the next. */
 static const double SAY_S = 0.5;
@@ -44,6 +44,7 @@ struct watched_job {
     int fd;            /* of that process; -1 */
     bool is_placed;    /* the agents count its nodes */
     bool is_elsewhere; /* a process that an earlier watcher has started runs it */
+    int n_refused;     /* attempts in a row that agents refused */
     double again_at;   /* clock_now() before which it is not tried again */
     int attempt;       /* the last one */
     json_t *shown;     /* what other users see of it; owned */
@@ -221,6 +222,7 @@ static void release_promises(struct queue_watcher *w, struct watched_job *j)
 
 static void take_end(struct queue_watcher *w, struct watched_job *j)
 {
+    bool was_placed = j->is_placed;
     int status = 0;
 
     if (waitpid(j->pid, &status, WNOHANG) == 0)
@@ -230,7 +232,11 @@ static void take_end(struct queue_watcher *w, struct watched_job *j)
     j->fd = -1;
     j->pid = 0;
     read_attempt(j);
-    j->again_at = clock_now() + (WIFEXITED(status) && WEXITSTATUS(status) == QUEUE_JOB_ENDED ? 0 : AGAIN_S);
+    j->n_refused = was_placed ? 0 : j->n_refused + 1;
+    j->again_at = clock_now() + fmin(AGAIN_MOST_S, ldexp(AGAIN_S, j->n_refused < 10 ? j->n_refused : 10));
+    /* Until it is tried again, the agents must not take the silence of this process for a pass. */
+    for (size_t i = 0; !was_placed && i < j->plan.n_workers + j->plan.n_servers; i++)
+        w->agents.list[j->chosen[i]]->ask_at = j->again_at;
     w->look_at = 0;
 }
 

@@ -41,10 +41,10 @@ ended_as() { [ "$(jq -r .state "$1/run.json" 2>/dev/null)" = "$2" ]; }
     one=$(queued --node_count 1 -o one)
     within 60 ended_as one succeeded
     in_queue "$two"
-    [[ "$("$SUBMIT" list)" == *"$two"*"queued, place 1"*"1 of 2 agents that it may use are free, it needs 2"*"job_submit queue watch"* ]]
+    within 60 is_listed "$two"
     last=$(queued --node_count 2 --priority 3 -o last)
-    within 60 first_is "$last"
-    [ "$(place_of "$two")" -eq 2 ]
+    within 60 second_is "$two"
+    first_is "$last"
     "$SUBMIT" move "$two" first
     within 60 first_is "$two"
     "$SUBMIT" move "$last" --priority 100
@@ -59,6 +59,10 @@ ended_as() { [ "$(jq -r .state "$1/run.json" 2>/dev/null)" = "$2" ]; }
     [ "$status" -eq 0 ]
     [ ! -e last/run.json ]
 }
+is_listed() {
+    [[ "$("$SUBMIT" list)" == *"$1"*"queued, place 1"*"1 of 2 agents that it may use are free, it needs 2"*"job_submit queue watch"* ]]
+}
+second_is() { [ "$(place_of "$1")" -eq 2 ]; }
 first_is() { [ "$(place_of "$1")" -eq 1 ]; }
 only_running() { api "$1" GET '/v1/jobs?state=running' | jq -r '.jobs[0].id'; }
 
