@@ -31,6 +31,9 @@
  * to leave the queue after it was cancelled. */
 static const double WAIT_REPORT_S = 30, WAIT_STEP_S = 0.2, CANCEL_S = 30;
 
+/* The first and the longest pause before an agent is asked again for results. */
+static const double COLLECT_S = 0.5, COLLECT_MOST_S = 16;
+
 static int enter_queue(struct submission *s, const struct options *o, struct err *e)
 {
     const struct queue_place place = {.priority = o->priority, .number = s->submitted_at};
@@ -350,19 +353,36 @@ static bool is_ended_by_agent(const struct submission *s)
     return false;
 }
 
+/* Collects and prints the results of a job that has ended. An agent that does not answer now may be
+ * restarting, so what it has is asked for again, after longer and longer pauses. Returns the job's exit
+ * status. */
+static int collect_results(struct submission *s, struct err *e)
+{
+    int status = verb_conclude(s, e);
+
+    for (double pause_s = COLLECT_S; !s->is_complete && pause_s <= COLLECT_MOST_S; pause_s *= 2) {
+        double until = clock_now() + pause_s;
+
+        while (clock_now() < until && !interrupt_signal())
+            http_poll(s->http, until - clock_now());
+        if (interrupt_signal())
+            break;
+        submitted_job_ask_nodes(s, SUBMITTED_ASK_S);
+        status = verb_conclude(s, e);
+    }
+    return status;
+}
+
 /* Follows a job that has been started to its end. */
 static int follow_job(struct submission *s, struct err *e)
 {
-    int status;
-
     if (stage_watch(s, e) < 0)
         return e->code;
     if (is_ended_by_agent(s) && !retry_is_due(s)) {
         console_info("The job waits in the queue again: %s.", s->nodes[s->cause].view.reason);
         return wait_again(s, e);
     }
-    status = verb_conclude(s, e);
-    status = verb_try_again(s, status, e);
+    verb_try_again(s, collect_results(s, e), e);
     if (interrupt_check(e) < 0)
         return e->code;
     return leave_queue(s->id, e);
@@ -444,8 +464,10 @@ static int finish_ended(struct submission *s, struct err *e)
 {
     json_t *run = results_kept(s);
 
+    if (!run && results_begin(s, e) < 0)
+        console_error("%s", e->text);
     if (!run)
-        verb_conclude(s, e);
+        collect_results(s, e);
     json_decref(run);
     return interrupt_check(e) < 0 ? e->code : leave_queue(s->id, e);
 }
