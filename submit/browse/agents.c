@@ -16,6 +16,7 @@
 #include "shared/records/artifacts.h"
 #include "submit/browse/documents.h"
 #include "submit/browse/job_files.h"
+#include "submit/browse/waiting_jobs.h"
 #include "submit/job/job_keys.h"
 #include "submit/job/job_node.h"
 #include "submit/options/hosts.h"
@@ -30,7 +31,7 @@ enum {
 
 static const double every_s = 1, every_silent_s = 5, silent_s = 10, prove_every_s = 15;
 
-enum agent_call { CALL_NOTHING, CALL_AGENT, CALL_JOBS, CALL_ORDER };
+enum agent_call { CALL_NOTHING, CALL_AGENT, CALL_JOBS, CALL_QUEUE, CALL_ORDER };
 
 /* A task's requests to the agent of one node: to cancel the node, or for the next parts of its files. */
 struct order {
@@ -54,6 +55,8 @@ struct watched_agent {
     bool has_answered; /* GET /v1/agent was answered or refused */
     bool is_read_only; /* the scope of the token is read */
     json_t *list;      /* its answer to GET /v1/jobs; NULL: none */
+    json_t *waiting;   /* its answer to GET /v1/queue; NULL: none, or it has no such route */
+    bool has_waiting;  /* GET /v1/queue was answered or refused */
     struct order *order;
     int fd; /* the file that a part is appended to; -1 */
     off_t had;
@@ -155,6 +158,7 @@ void agents_close(struct agents *a)
             close(a->all[i].fd);
         node_forget(a->http, &a->all[i].node);
         json_decref(a->all[i].list);
+        json_decref(a->all[i].waiting);
     }
     free(a->all);
     worker_list_clear(&a->workers);
@@ -278,10 +282,26 @@ static int take_jobs(struct watched_agent *g, struct err *e)
     return 0;
 }
 
-/* Does the failure concern only the job of the request, not the agent? */
-static bool is_about_job(const struct watched_agent *g)
+/* `is_good`: it is no error. An agent of an earlier version has no such route. */
+static void take_waiting(struct watched_agent *g, bool is_good)
 {
-    return g->call == CALL_ORDER && !g->node.call.err.code && g->node.call.status < 500;
+    const struct http_request *r = &g->node.call;
+    struct err ignored;
+    json_t *o = NULL;
+
+    if (is_good)
+        json_parse(&o, r->reply ? r->reply : "", r->reply_len, "answer", &ignored);
+    g->has_waiting = true;
+    g->version += !json_equal(g->waiting, o);
+    json_decref(g->waiting);
+    g->waiting = o;
+}
+
+/* Does the failure concern only this request, not the agent? */
+static bool is_about_request(const struct watched_agent *g)
+{
+    return (g->call == CALL_ORDER || g->call == CALL_QUEUE) && !g->node.call.err.code &&
+           g->node.call.status < 500;
 }
 
 static void take_answer(struct agents *a, struct watched_agent *g)
@@ -294,11 +314,13 @@ static void take_answer(struct agents *a, struct watched_agent *g)
         take_agent(g);
     else if (rc == 0 && g->call == CALL_JOBS)
         rc = take_jobs(g, &e);
+    else if (g->call == CALL_QUEUE)
+        take_waiting(g, rc == 0);
     else if (g->call == CALL_ORDER && g->fd >= 0)
         take_part(a, g, rc == 0);
     else if (g->call == CALL_ORDER)
         end_order(g, rc < 0 ? &e : NULL);
-    if (rc < 0 && !is_about_job(g))
+    if (rc < 0 && !is_about_request(g))
         note_failure(g, &e);
 }
 
@@ -324,6 +346,8 @@ static void start_call(struct agents *a, struct watched_agent *g, enum agent_cal
         rc = node_ask(a->http, n, "GET", NULL, 0, &e, "/v1/agent");
     else if (what == CALL_JOBS)
         rc = call_jobs(a, n, &e);
+    else if (what == CALL_QUEUE)
+        rc = node_ask(a->http, n, "GET", NULL, 0, &e, "/v1/queue");
     else
         rc = call_order(a, g, &e);
     if (rc == 0)
@@ -347,6 +371,17 @@ static void refuse_orders(struct agents *a, size_t agent)
     }
 }
 
+/* A look at an agent is a request for its jobs, for what it is if that is not known yet, and for the jobs
+ * that wait outside of it. CALL_NOTHING: it is over. */
+static enum agent_call call_after(const struct watched_agent *g)
+{
+    if (!g->is_up)
+        return CALL_NOTHING;
+    if (g->call == CALL_JOBS && isnan(g->slots))
+        return CALL_AGENT;
+    return g->call == CALL_JOBS || g->call == CALL_AGENT ? CALL_QUEUE : CALL_NOTHING;
+}
+
 static void drive_agent(struct agents *a, size_t i)
 {
     struct watched_agent *g = &a->all[i];
@@ -367,11 +402,11 @@ static void drive_agent(struct agents *a, size_t i)
         g->call = CALL_NOTHING;
     } else if (g->call != CALL_NOTHING) {
         take_answer(a, g);
-        if (g->call == CALL_JOBS && g->is_up && isnan(g->slots)) {
-            start_call(a, g, CALL_AGENT);
+        g->call = call_after(g);
+        if (g->call != CALL_NOTHING) {
+            start_call(a, g, g->call);
             return;
         }
-        g->call = CALL_NOTHING;
     }
     if (g->is_known && !g->is_up)
         refuse_orders(a, i);
@@ -437,7 +472,7 @@ json_t *agents_json(const struct agents *a)
 bool agents_have_answered(const struct agents *a)
 {
     for (size_t i = 0; i < a->n; i++)
-        if (!a->all[i].is_known || (a->all[i].is_up && !a->all[i].has_answered))
+        if (!a->all[i].is_known || (a->all[i].is_up && !(a->all[i].has_answered && a->all[i].has_waiting)))
             return false;
     return true;
 }
@@ -445,6 +480,15 @@ bool agents_have_answered(const struct agents *a)
 bool agents_is_read_only(const struct agents *a, size_t agent)
 {
     return a->all[agent].is_read_only;
+}
+
+json_t *agents_waiting(const struct agents *a)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < a->n; i++)
+        waiting_jobs_add(list, a->all[i].waiting);
+    return list;
 }
 
 int agents_jobs(struct live_jobs *out, const struct agents *a, struct err *e)

@@ -24,7 +24,10 @@ json_t *agents_json(const struct agents *a);
 /* The jobs that the agents have listed; valid until the next agents_poll. ERR_NOMEM. */
 int agents_jobs(struct live_jobs *out, const struct agents *a, struct err *e);
 
-/* Has each agent listed its jobs and the scope of the token, or failed to? */
+/* The users whose jobs wait for the agents, outside of them: waiting_jobs.h. */
+json_t *agents_waiting(const struct agents *a);
+
+/* Has each agent listed its jobs, those that wait, and the scope of the token, or failed to? */
 bool agents_have_answered(const struct agents *a);
 /* Has the token for this agent only the scope read, which shows jobs and does not change them? */
 bool agents_is_read_only(const struct agents *a, size_t agent);

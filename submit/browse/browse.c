@@ -43,6 +43,7 @@ struct browser {
     double update_at, scan_at;
     uint64_t agents_version, results_version; /* at the last update */
     bool must_update;
+    bool had_queue; /* the list of the last update has jobs of the queue */
 };
 
 /* The record of a job in this user's index. NULL: another user submitted it, or job_submit has not written
@@ -134,16 +135,65 @@ static int put_queued(struct listed_job *out, const struct queue_state *q, const
     return out->run && out->line ? 0 : no_memory(e);
 }
 
-static int put_queue(struct listed_job *jobs, size_t *n, const struct queue_state *q, struct err *e)
+/* A job that waits in the queue of another user, as an agent says; nothing else is known of it. */
+static int put_waiting(struct listed_job *out, const json_t *job, const char *user, struct err *e)
 {
-    for (size_t i = 0; i < q->n; i++) {
-        bool is_listed = false;
+    const char *id = shown_text(job, "id");
+    json_t *run = json_pack("{s:s, s:O?, s:s, s:s, s:o, s:O?, s:{s:O?, s:O?}}", "id", id, "name",
+                            json_object_get(job, "name"), "state", "queued", "submitted_by", user, "message",
+                            json_sprintf("waits in the queue of %s", user), "submitted_at",
+                            json_object_get(job, "submitted_at"), "settings", "codec",
+                            json_object_get(job, "codec"), "node_count", json_object_get(job, "nodes"));
 
-        for (size_t k = 0; k < *n && !is_listed; k++)
-            is_listed = strcmp(jobs[k].id, q->jobs[i].id) == 0;
-        if (!is_listed && queue_state_has(q, q->jobs[i].id) &&
-            put_queued(&jobs[*n], q, q->jobs[i].id, e) == 0)
+    *out = (struct listed_job){0};
+    snprintf(out->id, sizeof out->id, "%s", id);
+    out->run = run ? json_dump(run, JSON_COMPACT) : NULL;
+    out->line = run ? document_line(run, id, NULL, false) : NULL;
+    json_decref(run);
+    return out->run && out->line ? 0 : no_memory(e);
+}
+
+static bool is_put(const struct listed_job *jobs, size_t n, const char *id)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(jobs[i].id, id) == 0)
+            return true;
+    return false;
+}
+
+static void put_queue(struct listed_job *jobs, size_t *n, const struct queue_state *q)
+{
+    struct err ignored; /* its record cannot be read; list says so */
+
+    for (size_t i = 0; i < q->n; i++)
+        if (!is_put(jobs, *n, q->jobs[i].id) && queue_state_has(q, q->jobs[i].id) &&
+            put_queued(&jobs[*n], q, q->jobs[i].id, &ignored) == 0)
             ++*n;
+}
+
+static size_t count_waiting(const json_t *waiting)
+{
+    const json_t *user;
+    size_t i, n = 0;
+
+    json_array_foreach(waiting, i, user) n += json_array_size(json_object_get(user, "jobs"));
+    return n;
+}
+
+/* The jobs of other users. Those of this user that have just left the queue are in the index. */
+static int put_waiting_jobs(struct listed_job *jobs, size_t *n, struct browser *b, const json_t *waiting,
+                            struct err *e)
+{
+    const json_t *user, *job;
+    size_t i, k;
+
+    json_array_foreach(waiting, i, user) json_array_foreach(json_object_get(user, "jobs"), k, job)
+    {
+        const char *id = shown_text(job, "id");
+
+        if (!is_put(jobs, *n, id) && !known_of(b, id) &&
+            put_waiting(&jobs[(*n)++], job, shown_text(user, "user"), e) < 0)
+            return e->code;
     }
     return 0;
 }
@@ -186,6 +236,7 @@ static int update_list(struct browser *b, struct err *e)
 {
     struct queue_state queue = {0};
     struct listed_job *jobs;
+    json_t *waiting;
     size_t n = 0;
     int rc;
 
@@ -196,10 +247,15 @@ static int update_list(struct browser *b, struct err *e)
         queue_state_clear(&queue);
         return e->code;
     }
-    jobs = calloc(b->live.n + b->results.n + queue.n + 1, sizeof *jobs);
+    waiting = agents_waiting(b->agents);
+    jobs = calloc(b->live.n + b->results.n + queue.n + count_waiting(waiting) + 1, sizeof *jobs);
     rc = jobs ? put_jobs(jobs, &n, b, e) : no_memory(e);
-    if (rc == 0)
-        rc = put_queue(jobs, &n, &queue, e);
+    if (rc == 0) {
+        put_queue(jobs, &n, &queue);
+        rc = put_waiting_jobs(jobs, &n, b, waiting, e);
+    }
+    b->had_queue = queue.n > 0;
+    json_decref(waiting);
     queue_state_clear(&queue);
     if (rc < 0) {
         listed_jobs_free(jobs, n);
@@ -293,7 +349,8 @@ static int scan_and_update(struct browser *b, struct err *e)
     if (since >= b->scan_at) {
         if (result_list_scan(&b->results, e) < 0)
             return e->code;
-        b->must_update |= queue_folder_watcher() != 0; /* the places of waiting jobs change */
+        /* The places of waiting jobs change, and the watcher ends with the last job. */
+        b->must_update |= b->had_queue || queue_folder_watcher() != 0;
         b->scan_at = next_start(since, scan_s);
     }
     if (!is_due(b))

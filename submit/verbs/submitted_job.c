@@ -288,13 +288,15 @@ static json_t *jobs_of_agents(const struct agents *a)
     return list;
 }
 
-json_t *submitted_jobs_of_others(const struct options *o)
+json_t *submitted_jobs_of_others(const struct options *o, json_t **waiting)
 {
     double until = clock_now() + SUBMITTED_ASK_S;
     struct agents *a;
     struct err ignored;
     json_t *list;
 
+    if (waiting)
+        *waiting = NULL;
     if (agents_open(&a, o, &ignored) < 0) {
         agents_close(a);
         return json_array(); /* a verb that needs the list of agents reports the error in it */
@@ -302,6 +304,8 @@ json_t *submitted_jobs_of_others(const struct options *o)
     while (!agents_have_answered(a) && clock_now() < until && !interrupt_signal())
         agents_poll(a, 0.1);
     list = jobs_of_agents(a);
+    if (waiting)
+        *waiting = agents_waiting(a);
     agents_close(a);
     return list;
 }

@@ -46,8 +46,10 @@ void submitted_job_show(const struct submission *s);
 /* Asks the agents of the list for other users' jobs, for at most SUBMITTED_ASK_S. The newest job is first;
  * each has the form of run.json, as far as agents report it, with "submitted_by" (the name of the token;
  * null: not known) and "said", the answer of each node's agent: [{"node", "address", "job"}]. Empty: there is
- * no list, or no agent grants this user scope read and no more. NULL: no memory. The caller owns it. */
-json_t *submitted_jobs_of_others(const struct options *o);
+ * no list, or no agent grants this user scope read and no more. NULL: no memory. *waiting: the users whose
+ * jobs wait outside of the agents (browse/waiting_jobs.h), this one too; `waiting` NULL: not asked for. The
+ * caller owns both. */
+json_t *submitted_jobs_of_others(const struct options *o, json_t **waiting);
 /* Of these, the job with that id, first characters of an id, or name; `which` NULL: the newest. Returns NULL
  * if there is none, or several. Borrowed. */
 const json_t *submitted_job_of_others(const json_t *jobs, const char *which);

@@ -31,6 +31,8 @@ static bool has_tag(const json_t *tags, const char *wanted)
 
 static bool is_wanted(const struct submission *s, const struct options *o)
 {
+    if (s->is_queued && !queue_state_waits(s)) /* another process is writing it into the queue */
+        return false;
     for (const char *const *tag = o->tags; *tag; tag++)
         if (!has_tag(json_object_get(s->facts, "tags"), *tag))
             return false;
@@ -119,47 +121,125 @@ static int list_one(const struct options *o, const char *id, const struct queue_
     return rc;
 }
 
-/* The jobs of others that the agents show. */
-static size_t list_seen(const struct options *o, json_t *list, struct text_table *t, size_t most,
-                        size_t *n_more)
+/* A job of another user, of which agents say so much. `waits`: it waits outside of them. */
+static void put_other(const struct options *o, json_t *list, struct text_table *t, const json_t *job,
+                      const json_t *codec, const json_t *by, bool waits)
 {
-    json_t *jobs = o->tags[0] ? NULL : submitted_jobs_of_others(o), *job; /* agents do not store tags */
-    size_t i, n = json_array_size(jobs);
+    json_t *state = waits ? json_string("queued") : json_incref(json_object_get(job, "state"));
+    const char *user = json_is_string(by) ? json_string_value(by) : "";
+
+    if (o->json) {
+        json_array_append_new(list, json_pack("{s:O?, s:O?, s:O?, s:O?, s:O?, s:n, s:n, s:n, s:n, s:O?}",
+                                              "id", json_object_get(job, "id"), "name",
+                                              json_object_get(job, "name"), "codec", codec, "state", state,
+                                              "submitted_at", json_object_get(job, "submitted_at"), "folder",
+                                              "waits_for", "tags", "note", "submitted_by", by));
+    } else if (o->quiet) {
+        text_print("%s\n", json_text_at(job, "id"));
+    } else {
+        text_table_cell(t, "%s", json_text_at(job, "id"));
+        text_table_cell(t, "%s", json_string_value(state));
+        text_table_cell(t, "%.19s", json_text_at(job, "submitted_at"));
+        text_table_cell(t, "%s", json_is_string(codec) ? json_string_value(codec) : "");
+        text_table_cell(t, "%s", json_text_at(job, "name"));
+        text_table_cell(t, "%s%s%s", waits ? "waits for the agents" : "on the agents", user[0] ? ", of " : "",
+                        user);
+    }
+    json_decref(state);
+}
+
+/* Does this user's list have one of the jobs? */
+static bool has_own_job(const json_t *jobs)
+{
+    const json_t *job;
+    bool is_own = false;
+    size_t i;
 
     json_array_foreach(jobs, i, job)
     {
-        const char *by = json_text_at(job, "submitted_by");
+        struct err ignored;
+        json_t *record = NULL;
 
-        if (i >= most) {
-            ++*n_more;
-        } else if (o->json) {
-            json_array_append_new(
-                list, json_pack("{s:O, s:O, s:O, s:O, s:O, s:n, s:n, s:n, s:n, s:O?}", "id",
-                                json_object_get(job, "id"), "name", json_object_get(job, "name"), "codec",
-                                json_object_get(json_object_get(job, "settings"), "codec"), "state",
-                                json_object_get(job, "state"), "submitted_at",
-                                json_object_get(job, "submitted_at"), "folder", "waits_for", "tags", "note",
-                                "submitted_by", json_object_get(job, "submitted_by")));
-        } else if (o->quiet) {
-            text_print("%s\n", json_text_at(job, "id"));
-        } else {
-            text_table_cell(t, "%s", json_text_at(job, "id"));
-            text_table_cell(t, "%s", json_text_at(job, "state"));
-            text_table_cell(t, "%.19s", json_text_at(job, "submitted_at"));
-            text_table_cell(t, "%s", json_text_at(json_object_get(job, "settings"), "codec"));
-            text_table_cell(t, "%s", json_text_at(job, "name"));
-            text_table_cell(t, "on the agents%s%s", by[0] ? ", of " : "", by);
-        }
+        is_own |= job_index_read_id(&record, json_text_at(job, "id"), &ignored) == 0;
+        json_decref(record);
     }
-    json_decref(jobs);
+    return is_own;
+}
+
+/* The jobs of other users that wait for the agents. Removes this user's from `waiting`. */
+static size_t list_waiting_others(const struct options *o, json_t *waiting, json_t *list,
+                                  struct text_table *t)
+{
+    json_t *user, *job;
+    size_t i, k, n = 0;
+
+    for (i = json_array_size(waiting); i-- > 0;)
+        if (has_own_job(json_object_get(json_array_get(waiting, i), "jobs")))
+            json_array_remove(waiting, i);
+    json_array_foreach(waiting, i, user) json_array_foreach(json_object_get(user, "jobs"), k, job)
+    {
+        put_other(o, list, t, job, json_object_get(job, "codec"), json_object_get(user, "user"), true);
+        n++;
+    }
     return n;
 }
 
-static int print_list(const struct options *o, const struct text_table *t, json_t *list, size_t n,
-                      size_t n_more, struct err *e)
+/* The jobs of others that the agents show. */
+static size_t list_seen(const struct options *o, json_t *list, struct text_table *t, size_t most,
+                        size_t *n_more, json_t **waiting)
+{
+    json_t *jobs, *job;
+    size_t i, n, n_waiting;
+
+    *waiting = NULL;
+    if (o->tags[0]) /* agents do not store tags */
+        return 0;
+    jobs = submitted_jobs_of_others(o, waiting);
+    n = json_array_size(jobs);
+    n_waiting = list_waiting_others(o, *waiting, list, t);
+
+    json_array_foreach(jobs, i, job)
+    {
+        if (i >= most)
+            ++*n_more;
+        else
+            put_other(o, list, t, job, json_object_get(json_object_get(job, "settings"), "codec"),
+                      json_object_get(job, "submitted_by"), false);
+    }
+    json_decref(jobs);
+    return n + n_waiting;
+}
+
+/* How many jobs of each other user wait for the agents. */
+static void print_waiting_others(const json_t *waiting)
+{
+    const json_t *user;
+    size_t i;
+
+    json_array_foreach(waiting, i, user)
+        text_print("Jobs of %s that wait for these agents: %.0f\n", json_text_at(user, "user"),
+                   json_number_at(user, "waiting", 0));
+}
+
+static json_t *waiting_others_json(const json_t *waiting)
+{
+    const json_t *user;
+    json_t *list = json_array();
+    size_t i;
+
+    json_array_foreach(waiting, i, user)
+        json_array_append_new(list, json_pack("{s:O, s:O}", "user", json_object_get(user, "user"), "waiting",
+                                              json_object_get(user, "waiting")));
+    return list;
+}
+
+static int print_list(const struct options *o, const struct text_table *t, json_t *list,
+                      const json_t *waiting, size_t n, size_t n_more, struct err *e)
 {
     if (o->json) {
-        stdout_json(true, json_pack("{s:O}", "jobs", list), NULL, NULL);
+        stdout_json(true,
+                    json_pack("{s:O, s:o}", "jobs", list, "waiting_of_others", waiting_others_json(waiting)),
+                    NULL, NULL);
         return 0;
     }
     if (o->quiet) /* their ids have been printed, for scripts */
@@ -188,7 +268,7 @@ int verb_list(const struct options *o, struct err *e)
 {
     static const char *const heads[] = {"job", "state", "submitted (UTC)", "codec", "name", "results"};
     size_t most = o->all || o->json || o->quiet || o->tags[0] ? SIZE_MAX : LISTED, n_more;
-    json_t *list = json_array();
+    json_t *list = json_array(), *waiting;
     struct text_table t = {0};
     struct queue_state queue = {0};
     char **ids;
@@ -209,12 +289,15 @@ int verb_list(const struct options *o, struct err *e)
     for (size_t i = 0; i < n; i++)
         free(ids[i]);
     free(ids);
-    n += list_seen(o, list, &t, most, &n_more);
-    rc = print_list(o, &t, list, n, n_more, e);
-    if (rc == 0 && !o->json && !o->quiet)
+    n += list_seen(o, list, &t, most, &n_more, &waiting);
+    rc = print_list(o, &t, list, waiting, n, n_more, e);
+    if (rc == 0 && !o->json && !o->quiet) {
         print_watcher(&queue);
+        print_waiting_others(waiting);
+    }
     queue_state_clear(&queue);
     text_table_clear(&t);
     json_decref(list);
+    json_decref(waiting);
     return rc < 0 ? rc : interrupt_check(e);
 }

@@ -24,7 +24,7 @@ static int print_seen(const struct options *o, const json_t *job, struct err *e)
 /* Shows a job that is not in the index (`e` is that error), if agents show it to this user's token. */
 static int show_seen(const struct options *o, struct err *e)
 {
-    json_t *jobs = submitted_jobs_of_others(o);
+    json_t *jobs = submitted_jobs_of_others(o, NULL);
     json_t *job = json_copy((json_t *)(uintptr_t)submitted_job_of_others(jobs, submitted_job_operand(o)));
     int rc = e->code;
 

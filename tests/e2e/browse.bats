@@ -38,6 +38,29 @@ knows_epochs() { get "/api/jobs/$1" | jq -e '.settings.epochs == 100000'; }
 has_rows() { [ "$(get "/api/jobs/$1/series?points=10" | jq .rows)" -gt "$2" ]; }
 is_unreachable() { [ "$(get /api/jobs | jq -r ".agents[$1].state")" = unreachable ]; }
 
+queued_names() { get /api/jobs | jq -r '[.jobs[] | select(.state == "queued") | "\(.name) \(.can_cancel)"] | sort | join(", ")'; }
+are_queued() { [ "$(queued_names)" = "$1" ]; }
+
+@test "jobs that wait in the queue are listed, this user's can be cancelled on the page, and those of others are there to be seen" {
+    start_agents 1
+    "$SUBMIT" agents drain "127.0.0.1:${PORTS[0]}"
+    local detached=(-q --codec fedavg --node_count 1 --epochs 1 --model softmax --dataset "digits:train=640,test=100" --detach) own
+    own=$("$SUBMIT" "${detached[@]}" --name own -o runs/own)
+    "$SUBMIT" "${detached[@]}" --name second -o runs/second
+    USER=ann XDG_STATE_HOME=$T/state-ann "$SUBMIT" "${detached[@]}" --name of-ann --token-file agent0/token -o ann
+    start_page runs
+    enter
+    within 60 are_queued 'of-ann false, own true, second true'
+    within 60 says_place "$own" 'place 1 of 2: 0 of 1 agents that it may use are free, it needs 1; 127.0.0.1:'
+    [[ "$(get /api/jobs | jq -r '.jobs[] | select(.name == "of-ann").message')" == 'waits in the queue of ann' ]]
+    [ "$(status_at "/api/jobs/$(get /api/jobs | jq -r '.jobs[] | select(.name == "of-ann").id')/cancel" -X POST -H 'X-Psgd: 1')" = 409 ]
+    [ "$(status_at "/api/jobs/$own/cancel" -X POST -H 'X-Psgd: 1')" = 202 ]
+    within 60 are_queued 'of-ann false, second true'
+    [ "$("$SUBMIT" list --json | jq -r --arg id "$own" '.data.jobs[] | select(.id == $id).state')" = cancelled ]
+    [ ! -e runs/own/run.json ]
+}
+says_place() { [[ "$(get /api/jobs | jq -r --arg id "$1" '.jobs[] | select(.id == $id).message')" == "$2"* ]]; }
+
 @test "the page is for the browser that opened its address, and shows an ended job and a running one" {
     start_agents 2
     "$SUBMIT" --codec fedavg --node_count 2 --epochs 1 --dataset digits:train=2560,test=200 --name first -o runs/ended

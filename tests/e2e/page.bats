@@ -50,8 +50,11 @@ made() { python3 "$ROOT/tests/e2e/page.py" - "$@"; }
     $SUBMIT $common --epochs 100000 --codec gated.c --round-timeout "$TEST_LIMIT" --name endless -o logs/endless >endless.txt 2>&1 3>&- &
     local endless=$!
     HOLDERS+=("$endless")
+    within 60 is_in_state 0 running
+    # shellcheck disable=SC2086
+    $SUBMIT -q $common --epochs 1 --codec fedavg --name patient -o logs/patient --detach >patient.txt 2>&1
     serve logs
-    in_browser live "$URL" run-0.05 run-0.1 endless -- agent "http://127.0.0.1:${PORTS[0]}/" run-0.1 "$(cat "$T/agent0/token")"
+    in_browser queued "$URL" patient -- live "$URL" run-0.05 run-0.1 endless -- agent "http://127.0.0.1:${PORTS[0]}/" run-0.1 "$(cat "$T/agent0/token")"
     local status=0
     wait "$endless" || status=$?
     [ "$status" -eq 8 ]

@@ -166,6 +166,27 @@ def live(b, url, first, second, running):
     only_from(b, origin(url))
 
 
+def queued(b, url, name):
+    """A job that waits in the queue has its place and what it waits for, also on its own page, and can be cancelled."""
+    b.open(url)
+    b.wait(f'a={name}')
+    b.wait('.state.queued')
+    assert 'place 1 of 1' in b.text('table.jobs'), b.text('table.jobs')
+    passes_axe(b, 'a job that waits')
+    b.click(f'a={name}')
+    title_of(b, name)
+    b.wait('.head .state.queued')
+    b.back()
+    b.click(f'button[aria-label="Cancel {name}"]')
+    b.wait('p~does not run')
+    b.click('button=Let it wait')
+    b.wait(lambda: not b.find('dialog'), 'the question to go')
+    b.click(f'button[aria-label="Cancel {name}"]')
+    b.click('button=Cancel the job')
+    b.wait(lambda: not b.find(f'a={name}'), 'the job to leave the list')
+    only_from(b, origin(url))
+
+
 def views(b, url, job, other):
     """Every view is right for assistive technology in both sets of colours, can be used by keys, and shows texts as texts."""
     base = origin(url)
@@ -324,11 +345,6 @@ def report(b, path):
 
 
 def fact(b, name):
-    return b.script('''return [...document.querySelectorAll('.facts dt')].find((t) => t.textContent === arguments[0])?.nextSibling.textContent''',
-                    name)
-
-
-def fact(b, name):
     return b.script('''return [...document.querySelectorAll('.facts dt')].find((t) => t.textContent === arguments[0])
         ?.nextSibling.textContent''', name)
 
@@ -375,7 +391,7 @@ def main(folder, scenario, *arguments):
             try:
                 while words:
                     end = words.index('--') if '--' in words else len(words)
-                    {'live': live, 'views': views, 'agent': agent, 'many': many, 'report': report}[words[0]](b, *words[1:end])
+                    {'live': live, 'queued': queued, 'views': views, 'agent': agent, 'many': many, 'report': report}[words[0]](b, *words[1:end])
                     del words[:end + 1]
             except Exception:
                 b.screenshot(f'{folder}/failure.png')

@@ -104,10 +104,18 @@ of_user() { # of_user USER OPTION...: as another user, who has the agents' token
     of_user bob -o bob
     within 60 both_wait
     [ "$(curl -s "http://127.0.0.1:${PORTS[0]}/v1/status" | jq -r '.queues[] | select(.user == "ann").jobs | length')" -eq 3 ]
+    # Somebody else sees them, too.
+    run "$SUBMIT" list
+    [ "$(grep -c ' queued .*waits for the agents, of ann$' <<<"$output")" -eq 3 ]
+    [[ "$output" == *"waits for the agents, of bob"*"Jobs of ann that wait for these agents: 3"* ]]
+    [ "$("$SUBMIT" list --json | jq -rc '[.data.waiting_of_others[] | [.user, .waiting]] | sort')" = '[["ann",3],["bob",1]]' ]
+    # Each user's list has the own jobs once.
+    [ "$(of_whom ann)" = 'bob null null null' ]
     "$SUBMIT" agents resume "127.0.0.1:${PORTS[0]}"
     for n in ann1 ann2 ann3 bob; do within 60 ended_as $n succeeded; done
     [[ "$(users_in_order)" == "ann bob "* || "$(users_in_order)" == "bob ann "* ]]
 }
+of_whom() { XDG_STATE_HOME=$T/state-$1 "$SUBMIT" list --json --token-file agent0/token | jq -r '[.data.jobs[].submitted_by] | sort_by(. // "zzz") | map(. // "null") | join(" ")'; }
 both_wait() { [ "$(api 0 GET /v1/queue | jq -r '[.queues[] | "\(.user)\(.waiting)"] | sort | join(" ")')" = "ann3 bob1" ]; }
 users_in_order() { api 0 GET /v1/jobs | jq -r '.jobs | sort_by(.started_at) | map(.submitter_unverified | split("@")[0]) | join(" ")'; }
 
