@@ -85,6 +85,7 @@ struct options {
     int require_isolation; /* enum isolation; -1: not given */
     int priority;          /* of a job among those that wait in the queue */
     bool has_priority;
+    double queue_space_gib; /* of the files of all jobs in the queue */
     bool no_queue, detach, retrieve, image_classification;
     int input;
     uint64_t max_mb;                                   /* mini-batches of all workers; 0: no limit */

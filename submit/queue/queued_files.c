@@ -114,26 +114,47 @@ static int write_files(const struct submission *s, const char *folder, const cha
     return e->code;
 }
 
+/* The files of all jobs, those of this one included. */
+static int check_space(const struct options *o, struct err *e)
+{
+    const double gib = 1 << 30;
+    double has = (double)queue_folder_bytes() / gib;
+    char path[PATH_MAX];
+
+    if (has <= o->queue_space_gib)
+        return 0;
+    if (queue_folder_path(path, NULL, NULL, e) < 0)
+        return e->code;
+    err_set(e, ERR_NOSPACE, "with this job the files in %s take %.3g GiB, and may take %g", path, has,
+            o->queue_space_gib);
+    return err_hint(e, "Wait until jobs have run, cancel some, or give a larger --queue-space.");
+}
+
 int queued_files_write(struct submission *s, const struct queue_place *place, struct err *e)
 {
     char name[JOB_ID_MAX + sizeof QUEUE_NEW], folder[PATH_MAX], queued[PATH_MAX];
     struct err ignored;
+    int lock;
 
     *e = (struct err){0};
     snprintf(name, sizeof name, QUEUE_NEW "%s", s->id);
     if (make_new_folder(folder, name, e) < 0)
         return err_at(e, "the queue cannot be written");
-    if (write_files(s, folder, name, place, e) < 0 || queue_folder_path(queued, s->id, NULL, e) < 0 ||
-        job_index_save(s, e) < 0)
+    lock = queue_folder_lock(name, QUEUE_WRITING, e);
+    if (lock < 0 || write_files(s, folder, name, place, e) < 0 || check_space(s->opt, e) < 0 ||
+        queue_folder_path(queued, s->id, NULL, e) < 0 || job_index_save(s, e) < 0)
         goto fail;
     if (rename(folder, queued) < 0) {
         err_errno(e, ERR_IO, "%s", queued);
         goto fail;
     }
+    close(lock);
     return file_sync_name(queued, e);
 fail:
+    if (lock >= 0)
+        close(lock);
     job_index_remove(s->id);
-    file_remove_tree(folder, &ignored);
+    queue_folder_remove(name, &ignored);
     return err_at(e, "the job cannot be written into the queue");
 }
 

@@ -15,11 +15,12 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/job/job_folder.h"
+#include "submit/results/job_index.h"
 
 #define PLACE_FILE "place.json"
 #define LOCK_FILE  "lock"
 
-static const double OLD_S = 3600; /* the age of a folder whose writing was certainly interrupted */
+static const double OLD_S = 10; /* the age from which on the folder of a job that is written has its lock */
 
 static int queue_path(char out[PATH_MAX], struct err *e)
 {
@@ -203,6 +204,22 @@ static void drop_packages(struct dirent **names, int n)
     free(names);
 }
 
+uint64_t queue_folder_bytes(void)
+{
+    char path[PATH_MAX];
+    struct err ignored;
+    struct stat st;
+    uint64_t sum = 0;
+    DIR *dir = queue_folder_path(path, NULL, QUEUE_PACKAGES, &ignored) == 0 ? opendir(path) : NULL;
+
+    for (const struct dirent *f; dir && (f = readdir(dir)) != NULL;)
+        if (fstatat(dirfd(dir), f->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+            sum += (uint64_t)st.st_size;
+    if (dir)
+        closedir(dir);
+    return sum;
+}
+
 int queue_folder_remove(const char *id, struct err *e)
 {
     char path[PATH_MAX], folder[PATH_MAX], packages[PATH_MAX];
@@ -230,7 +247,8 @@ static bool is_old(const char *folder)
     return stat(folder, &st) == 0 && clock_wall() - (double)st.st_mtime > OLD_S;
 }
 
-/* A folder whose removal was interrupted has no job.json; one whose writing was interrupted is old. */
+/* A folder whose removal was interrupted has no job.json; one whose writing was interrupted has a lock that
+ * nobody holds. */
 static void sweep_folder(const char *name)
 {
     bool is_new = strncmp(name, QUEUE_NEW, strlen(QUEUE_NEW)) == 0;
@@ -241,9 +259,11 @@ static void sweep_folder(const char *name)
     if (!(is_new || job_id_is_valid(name)) || queue_folder_has(name) ||
         queue_folder_path(folder, name, NULL, &ignored) < 0 || (is_new && !is_old(folder)))
         return;
-    fd = queue_folder_lock(name, NULL, &ignored);
+    fd = queue_folder_lock(name, is_new ? QUEUE_WRITING : NULL, &ignored);
     if (fd < 0)
         return;
+    if (is_new)
+        job_index_remove(name + strlen(QUEUE_NEW));
     file_remove_tree(folder, &ignored);
     close(fd);
 }

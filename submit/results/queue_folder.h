@@ -5,9 +5,9 @@
  *   bell             written to wake the watcher
  *   packages/SHA256  the files of all jobs' packages, to which the jobs' folders have hard links
  *   new-ID/          a job that is being written
- *   ID/              a job, in the form of a job folder (shared/job/job_folder.h). It is in the queue once
- *   its
- *                    folder has this name, and until its job.json is removed
+ *     writing        locked by the process that writes it
+ *   ID/              a job, in the form of a job folder (shared/job/job_folder.h). It is in the queue
+ *                    once its folder has this name, and until its job.json is removed
  *     place.json     its place among the jobs of this user
  *     attempt.json   {"attempt":N,"nodes":["host:port",...]}: the last reservation, and its agents
  *     lock           locked by the process that runs the job
@@ -22,6 +22,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "shared/base/err.h"
 #include "submit/files/job_id.h"
@@ -35,6 +36,7 @@ enum { QUEUE_DOCUMENT_MAX = 64 << 20, QUEUE_PRIORITY_MAX = 100 };
 #define QUEUE_ATTEMPT  "attempt.json"
 #define QUEUE_CANCEL   "cancel.json"
 #define QUEUE_LOG      "log"
+#define QUEUE_WRITING  "writing"
 
 /* The order of a user's jobs: by descending priority, then by ascending number. */
 struct queue_place {
@@ -67,9 +69,13 @@ int queue_folder_lock(const char *id, const char *name, struct err *e);
 /* The process that holds the watcher's lock; 0: none. */
 long queue_folder_watcher(void);
 
-/* Removes the job and the files that no other job needs. The caller has its lock. */
+/* Bytes of the files in packages/. */
+uint64_t queue_folder_bytes(void);
+/* Removes the job, or one that is being written, and the files that no other job needs. The caller has its
+ * lock, or has written it. */
 int queue_folder_remove(const char *id, struct err *e);
-/* Removes folders of jobs whose writing was interrupted, and files in packages/ that no job needs. */
+/* Removes folders and records of jobs whose writing was interrupted, and files in packages/ that no job
+ * needs. */
 void queue_folder_sweep(void);
 /* Has the watcher cancel a job that waits. ERR_IO. */
 int queue_folder_cancel(const char *id, const char *reason, struct err *e);

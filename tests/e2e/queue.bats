@@ -96,6 +96,24 @@ of_user() { # of_user USER OPTION...: as another user, who has the agents' token
     USER=$1 XDG_STATE_HOME=$T/state-$1 "$SUBMIT" -q "${tiny[@]}" --token-file agent0/token --node_count 1 --detach "${@:2}" 2>>queued.log
 }
 
+@test "the files of waiting jobs take --queue-space on the disk at most, and a job beyond it leaves nothing behind" {
+    start_agents 1
+    "$SUBMIT" agents drain "127.0.0.1:${PORTS[0]}"
+    local first files space
+    first=$(queued --node_count 1 -o first)
+    files=$(ls "$XDG_STATE_HOME/psgd/queue/packages")
+    space=$(find "$XDG_STATE_HOME/psgd/queue/packages" -type f -printf '%s\n' | awk '{ n += $1 } END { print 1.1 * n / 2 ^ 30 }')
+    queued --node_count 1 --queue-space "$space" -o same # most of its files are those of the first job
+    run "$SUBMIT" -q "${tiny[@]}" --detach --node_count 1 --dataset digits:train=1280,test=100 --queue-space "$space" -o second
+    [ "$status" -eq 6 ]
+    [[ "$output" == *"with this job the files in $XDG_STATE_HOME/psgd/queue take "*" GiB, and may take $space"*"larger --queue-space"* ]]
+    [ ! -e second ]
+    [ "$("$SUBMIT" list --json | jq '.data.jobs | length')" -eq 2 ]
+    "$SUBMIT" cancel "$(jq -r .id <<<"$("$SUBMIT" list --json | jq '.data.jobs[0]')")"
+    [ "$(ls "$XDG_STATE_HOME/psgd/queue/packages")" = "$files" ]
+    in_queue "$first"
+}
+
 @test "users take turns: one job of the second user does not wait for all of the first" {
     start_agents 1
     "$SUBMIT" agents drain "127.0.0.1:${PORTS[0]}"
