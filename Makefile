@@ -330,7 +330,7 @@ soak-slurm: all ## end ENDS=20 jobs on a Slurm cluster of virtual hosts in each 
 	$(Q)BUILD=$(BUILD) tests/soak/slurm $(ENDS)
 
 soak-queue: all ## two users put JOBS=40 jobs into their queues; meanwhile agents restart RESTARTS=2 times and KILLS=100 processes are killed
-	$(Q)BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 tests/soak/queue $(or $(JOBS),40) $(or $(RESTARTS),2) $(KILLS)
+	$(Q)BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 tests/soak/queue $(or $(JOBS),40) $(or $(RESTARTS),2) $(if $(filter file,$(origin KILLS)),100,$(KILLS))
 
 soak: all $(BUILD)/tests/suite/test_mesh_faults $(BUILD)/tests/trainers/struck $(PRELOADS) $(TOOLS) ## kill each program KILLS=1000 times, and training programs STRIKES=200, run jobs under faults for MINUTES=20, flip FLIPS=1000000 bits
 	$(Q)BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE=1 $(BUILD)/tests/tool/reap 0 tests/soak/run $(KILLS) $(STRIKES) $(MINUTES) $(FLIPS)
