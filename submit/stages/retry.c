@@ -203,11 +203,18 @@ void retry_remove_copies(const struct submission *s)
             rmdir(path);
 }
 
+/* Attempts before this one that have run. The number of an attempt says nothing of them: a job of the queue
+ * that an agent refuses gets another number, too. */
+static int count_tries(const struct submission *s)
+{
+    return (int)json_array_size(json_object_get(s->facts, "attempts"));
+}
+
 bool retry_is_due(const struct submission *s)
 {
     /* A node that was cancelled because its agent stops has failed for that reason. */
     return (s->state == JOB_FAILED || s->state == JOB_CANCELLED) && s->cause >= 0 &&
-           s->attempt <= s->opt->retries && !interrupt_signal() &&
+           count_tries(s) < s->opt->retries && !interrupt_signal() &&
            (s->deadline == 0 || clock_now() < s->deadline) &&
            options_retry_on(s->opt, s->nodes[s->cause].view.reason);
 }
@@ -267,7 +274,7 @@ int retry_begin(struct submission *s, struct err *e)
     choose_source(from, s);
     note_attempt(s);
     console_info(
-        "Attempt %d of at most %d %s.", attempt, s->opt->retries + 1,
+        "Attempt %d of at most %d %s.", count_tries(s) + 1, s->opt->retries + 1,
         from[0]                ? "goes on from the last checkpoints of all nodes"
         : s->settings.executor ? "begins anew"
         : keeps                ? "begins anew: there are no checkpoints of all nodes yet"

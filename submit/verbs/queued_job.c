@@ -314,15 +314,21 @@ static int end_unstarted(struct submission *s, enum job_state state, const char 
     return leave_queue(s->id, e);
 }
 
+/* Writes the number of the job's last attempt, before an agent sees it. */
+static int put_attempt(const char *id, int attempt, struct err *e)
+{
+    json_t *o = json_pack("{s:i}", "attempt", attempt);
+    int rc = queue_folder_put(id, QUEUE_ATTEMPT, o, e);
+
+    json_decref(o);
+    return rc;
+}
+
 /* The job waits again: its next attempt has another number, so that agents refuse requests of this one. */
 static int wait_again(struct submission *s, struct err *e)
 {
-    json_t *o = json_pack("{s:i}", "attempt", s->attempt);
-    int rc = queue_folder_put(s->id, QUEUE_ATTEMPT, o, e);
-
-    json_decref(o);
-    if (rc < 0)
-        return rc;
+    if (put_attempt(s->id, s->attempt, e) < 0)
+        return e->code;
     s->is_queued = true;
     s->is_started = false;
     s->state = JOB_PENDING;
@@ -340,12 +346,12 @@ static bool read_cancel(char *reason, size_t size, const char *id)
     return is_cancelled;
 }
 
-/* Has the attempt ended because its agents were stopped or restarted, which is no end of the job? */
-static bool is_ended_by_agent(const struct submission *s)
+/* Has an attempt with that reason ended because its agents were stopped or restarted, which is no end of the
+ * job? */
+static bool is_ended_by_agent(const char *reason)
 {
     static const char *const by_agent[] = {REASON_AGENT_STOPPED, REASON_AGENT_RESTARTED,
                                            REASON_LEASE_EXPIRED};
-    const char *reason = s->cause >= 0 ? s->nodes[s->cause].view.reason : "";
 
     for (size_t i = 0; i < sizeof by_agent / sizeof *by_agent; i++)
         if (strcmp(reason, by_agent[i]) == 0)
@@ -373,19 +379,37 @@ static int collect_results(struct submission *s, struct err *e)
     return status;
 }
 
-/* Follows a job that has been started to its end. */
-static int follow_job(struct submission *s, struct err *e)
+/* The further attempts of --retries, on the same agents. They wait for a slot that another job has got
+ * meanwhile; if one cannot be started, the job waits in the queue again. */
+static int try_again(struct submission *s, struct options *o, int status, struct err *e)
+{
+    o->no_queue = false;
+    while ((status == EXIT_JOB_FAILED || status == EXIT_CANCELLED) && retry_is_due(s)) {
+        if (put_attempt(s->id, s->attempt + 1, e) < 0)
+            return e->code;
+        status = verb_next_attempt(s, e);
+        if (status >= 0)
+            continue;
+        console_error("%s", e->text);
+        if (interrupt_signal() || is_passing(e))
+            return wait_again(s, e);
+        break;
+    }
+    if (s->state == JOB_SUCCEEDED && o->retries > 0)
+        retry_remove_copies(s);
+    return interrupt_check(e) < 0 ? e->code : leave_queue(s->id, e);
+}
+
+/* Follows a job that has been started to its end. `o`: its options, s->opt. */
+static int follow_job(struct submission *s, struct options *o, struct err *e)
 {
     if (stage_watch(s, e) < 0)
         return e->code;
-    if (is_ended_by_agent(s) && !retry_is_due(s)) {
+    if (s->cause >= 0 && is_ended_by_agent(s->nodes[s->cause].view.reason) && !retry_is_due(s)) {
         console_info("The job waits in the queue again: %s.", s->nodes[s->cause].view.reason);
         return wait_again(s, e);
     }
-    verb_try_again(s, collect_results(s, e), e);
-    if (interrupt_check(e) < 0)
-        return e->code;
-    return leave_queue(s->id, e);
+    return try_again(s, o, collect_results(s, e), e);
 }
 
 static int start_job(struct submission *s, struct err *e)
@@ -402,7 +426,7 @@ static int start_job(struct submission *s, struct err *e)
 }
 
 /* Places, starts and follows the job. */
-static int run_job(struct submission *s, struct err *e)
+static int run_job(struct submission *s, struct options *o, struct err *e)
 {
     char reason[201];
     struct err ignored;
@@ -410,7 +434,7 @@ static int run_job(struct submission *s, struct err *e)
     if (start_job(s, e) == 0) {
         if (read_cancel(reason, sizeof reason, s->id)) /* its sender has not seen that it was started */
             submission_cancel(s, reason, false);
-        return follow_job(s, e);
+        return follow_job(s, o, e);
     }
     verb_undo(s, e);
     if (interrupt_signal() || is_passing(e)) {
@@ -472,7 +496,7 @@ static int finish_ended(struct submission *s, struct err *e)
     return interrupt_check(e) < 0 ? e->code : leave_queue(s->id, e);
 }
 
-static int follow_started(struct submission *s, struct err *e)
+static int follow_started(struct submission *s, struct options *o, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
         s->nodes[i].is_reserved = true;
@@ -484,11 +508,23 @@ static int follow_started(struct submission *s, struct err *e)
     s->cause = -1;
     if (results_begin(s, e) < 0 || run_json_save(s, e) < 0)
         console_error("%s", e->text);
-    return follow_job(s, e);
+    return follow_job(s, o, e);
+}
+
+/* Is the end in the index that of the job? Every command about the job writes there what it has heard, also
+ * the end of an attempt after which the job is tried again, or waits again. */
+static bool is_settled(const struct submission *s)
+{
+    if (s->state == JOB_SUCCEEDED || strcmp(s->seen.reason, REASON_USER_CANCELLED) == 0)
+        return true;
+    for (size_t i = 0; i < s->n_nodes && job_state_is_terminal(s->state); i++)
+        if (s->nodes[i].silent_since > 0 && s->nodes[i].silence.code == ERR_NOT_FOUND)
+            return !is_ended_by_agent(s->seen.reason); /* its agent has forgotten it */
+    return false;
 }
 
 /* Goes on with a job that an earlier process has started. */
-static int resume_job(const struct options *o, const char *id, struct err *e)
+static int resume_job(struct options *o, const char *id, struct err *e)
 {
     struct submission s;
     int rc = submitted_job_load(&s, o, id, e);
@@ -497,7 +533,7 @@ static int resume_job(const struct options *o, const char *id, struct err *e)
         rc = export_prepare(&s, e);
     if (rc == 0) {
         submitted_job_ask_nodes(&s, SUBMITTED_ASK_S);
-        rc = job_state_is_terminal(s.state) ? finish_ended(&s, e) : follow_started(&s, e);
+        rc = is_settled(&s) ? finish_ended(&s, e) : follow_started(&s, o, e);
     }
     submission_clear(&s);
     return rc;
@@ -516,7 +552,7 @@ static int end_unreadable(const struct options *o, const char *id, struct err *e
     return rc;
 }
 
-static int run_new(const struct options *o, const json_t *doc, const char *id, struct err *e)
+static int run_new(struct options *o, const json_t *doc, const char *id, struct err *e)
 {
     char reason[201];
     struct submission s;
@@ -535,7 +571,7 @@ static int run_new(const struct options *o, const json_t *doc, const char *id, s
     else if (read_cancel(reason, sizeof reason, id))
         rc = end_unstarted(&s, JOB_CANCELLED, REASON_USER_CANCELLED, reason, e);
     else
-        rc = agents ? run_job(&s, e) : QUEUE_JOB_WAITS;
+        rc = agents ? run_job(&s, o, e) : QUEUE_JOB_WAITS;
     json_decref(agents);
     submission_clear(&s);
     return rc;

@@ -255,8 +255,7 @@ static int run_attempt(struct submission *s, struct err *e)
     return s->is_started && s->opt->detach && !detach_job(s) ? 0 : verb_finish(s, e);
 }
 
-/* The job has failed: a further attempt that cannot be started changes neither its state nor its results. */
-static int run_next_attempt(struct submission *s, struct err *e)
+int verb_next_attempt(struct submission *s, struct err *e)
 {
     int n, rc;
 
@@ -264,17 +263,20 @@ static int run_next_attempt(struct submission *s, struct err *e)
         return e->code;
     n = s->attempt;
     rc = run_attempt(s, e);
-    if (rc >= 0)
-        return rc;
-    err_at(e, "attempt %d cannot be started", n);
-    console_failure(e, "JOB_FAILED");
-    return interrupt_signal() ? 128 + interrupt_signal() : EXIT_JOB_FAILED;
+    return rc < 0 ? err_at(e, "attempt %d cannot be started", n) : rc;
 }
 
-int verb_try_again(struct submission *s, int status, struct err *e)
+/* The further attempts of a job that has ended with this exit status, if it may have some. Returns the exit
+ * status of the last one. */
+static int run_further_attempts(struct submission *s, int status, struct err *e)
 {
-    while ((status == EXIT_JOB_FAILED || status == EXIT_CANCELLED) && retry_is_due(s))
-        status = run_next_attempt(s, e);
+    while ((status == EXIT_JOB_FAILED || status == EXIT_CANCELLED) && retry_is_due(s)) {
+        status = verb_next_attempt(s, e);
+        if (status >= 0)
+            continue;
+        console_failure(e, "JOB_FAILED");
+        status = interrupt_signal() ? 128 + interrupt_signal() : EXIT_JOB_FAILED;
+    }
     if (s->state == JOB_SUCCEEDED && s->opt->retries > 0)
         retry_remove_copies(s);
     return status;
@@ -295,7 +297,7 @@ int verb_submit_job(const struct options *o, struct err *e)
         return queued_job_submit(o, e);
     rc = submission_init(&s, o, e) < 0 ? e->code : run_attempt(&s, e);
     if (rc >= 0)
-        rc = verb_try_again(&s, rc, e);
+        rc = run_further_attempts(&s, rc, e);
     submission_clear(&s);
     return rc;
 }

@@ -107,9 +107,9 @@ int verb_start_placed(struct submission *s, struct err *e);
 /* After an error before the start: releases the reservations, removes the folder of the results, and returns
  * e->code. */
 int verb_undo(struct submission *s, struct err *e);
-/* The further attempts of a job that has ended with this exit status, if it may have some. Returns the exit
- * status of the last one. */
-int verb_try_again(struct submission *s, int status, struct err *e);
+/* Runs a further attempt of a job that has failed, and returns its exit status. An error: it cannot be
+ * started, and changes neither the job's state nor its results. */
+int verb_next_attempt(struct submission *s, struct err *e);
 /* The end of submit and wait: watches the job, collects and prints its results; also handles a signal or
  * --timeout while watching. */
 int verb_finish(struct submission *s, struct err *e);
