@@ -83,7 +83,7 @@ BATS
     cp tree/build/tests/unit/room/test_product tree/build/tests/unit/room/test_renamed # it has no source any more
     run_tree() { # run_tree ARGUMENT...: what ran
         rm -f ran
-        run afresh BUILD=build TEST_TIMEOUT=30 "${LONG[@]}" env -C tree tests/run "$@"
+        run afresh BUILD=build TEST_TIMEOUT=30 "${LONG_TESTS[@]}" env -C tree tests/run "$@"
         echo "$output"
         [ "$status" -eq 0 ]
         ran=$(sort ran | paste -sd ,)
@@ -96,7 +96,7 @@ BATS
     [ "${lines[-1]}" = "3 passed, 0 failed, 0 skipped" ] || bats_is_old
     run_tree some.bats test_document
     [ "$ran" = "product,source,unit of a document" ] || bats_is_old
-    LONG=(PSGD_TEST_LONG=1)
+    LONG_TESTS=(PSGD_TEST_LONG=1)
     run_tree --check
     [ "$ran" = "document,long,source,unit of a document" ] || bats_is_old
     run_tree
