@@ -49,10 +49,9 @@ const struct verb verbs[] = {
     {"list", verb_list, SHOWS, FOR_LIST, 0, "",
      "list the jobs that this user has submitted, and jobs of others that the agents show", OF_RUNNING},
     {"move", verb_move, WORKS, FOR_QUEUE, 2, "JOB [first|last|PLACE]",
-     "give a job that waits in the queue another place among this user's jobs, or --priority N", OF_RUNNING},
+     "give a waiting job another place in the queue, or --priority N", OF_RUNNING},
     {"queue", verb_queue, WORKS, FOR_QUEUE, 2, "watch",
-     "queue watch: start the jobs that wait in the queue, until it is empty; commands that need it start it; "
-     "queue run JOB: run one of them, as it does",
+     "queue watch: start the jobs that wait in the queue, until it is empty; queue run JOB: run one of them",
      OF_RUNNING},
     {"status", verb_status, SHOWS, FOR_STATUS, 1, "[JOB|DIR]", "show the state of each node of a job",
      OF_RUNNING},
