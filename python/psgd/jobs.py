@@ -214,9 +214,9 @@ class Job(Run):
 def submit(
     *, arguments: Sequence[Union[PathLike, float]] = (), program: Optional[PathLike] = None, show: bool = False, **options: Value
 ) -> Job:
-    """Puts a job into the queue and returns, or with no_queue=True when it has started: psgd.submit(codec="fedavg", node_count=2, workers="worker.json"). The
-    options are those of `job_submit help submit`; `arguments` are those of the program of trainer=. show: prints the messages
-    of job_submit on sys.stderr."""
+    """Puts a job into the queue and returns, or with no_queue=True when it has started: psgd.submit(codec="fedavg",
+    node_count=2, workers="worker.json"). The options are those of `job_submit help submit`; `arguments` are those of the
+    program of trainer=. show: prints the messages of job_submit on sys.stderr."""
     data = call(program, "submit", arguments, {**options, "detach": True}, show=show).data
     return Job(str(data["id"]), str(data["folder"]), program)
 

@@ -147,7 +147,7 @@ TEST(a_problem_becomes_a_message_and_a_code)
 {
     const char *busy = "{\"code\":\"AGENT_BUSY\",\"detail\":\"runs j-abc.\",\"hint\":\"Wait.\"}";
 
-    assert_int_equal(reply_problem(&e, 409, busy, strlen(busy)), ERR_REFUSED);
+    assert_int_equal(reply_problem(&e, 409, busy, strlen(busy)), ERR_BUSY);
     assert_error_has("runs j-abc (status 409, AGENT_BUSY)");
     assert_string_equal(e.hint, "Wait.");
     assert_int_equal(reply_problem(&e, 403, "{\"code\":\"CODEC_REFUSED\"}", 24), ERR_REFUSED);
