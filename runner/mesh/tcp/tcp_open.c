@@ -12,7 +12,7 @@
 #include "shared/base/crypto.h"
 
 enum {
-    OPENING_MS = 20,       /* between checks for peers to reconnect to */
+    OPENING_MS = 100,      /* most time between two checks for peers to reconnect to */
     OPENING_AT_ONCE = 256, /* events between them: a check reads the state of every peer and link */
     LINKS_CHECKED = 128,   /* links for which a check every REDIAL_EVERY_S costs little */
 };
@@ -419,6 +419,19 @@ int tcp_links_maintain(struct tcp *t, double now, struct err *e)
     return 0;
 }
 
+/* Until the next dial is due. Hundreds of nodes may wait on a few processors, which those that still start
+ * need: a node that only waits for others to connect wakes seldom. */
+static int opening_wait_ms(const struct tcp *t)
+{
+    double now = clock_now(), until = now + OPENING_MS / 1e3;
+
+    for (size_t i = 0; i < t->n_peers; i++)
+        if (t->peers[i].state == PEER_AWAITED && is_mine_to_dial(t, i) && t->links[i].fd < 0)
+            until = fmin(until, t->peers[i].redial_at);
+    until = fmax(until, t->maintain_at); /* before that tcp_links_maintain does nothing */
+    return until > now ? (int)(1e3 * (until - now)) + 1 : 0;
+}
+
 static int did_not_connect(const struct tcp *t, size_t i, struct err *e)
 {
     const struct tcp_peer *p = &t->peers[i];
@@ -455,7 +468,7 @@ int tcp_links_open(struct tcp *t, struct err *e)
             break;
         if (tcp_links_maintain(t, clock_now(), e) < 0)
             return e->code;
-        if (epoll_wait(t->links_epoll, &ev, 1, OPENING_MS) < 0 && errno != EINTR)
+        if (epoll_wait(t->links_epoll, &ev, 1, opening_wait_ms(t)) < 0 && errno != EINTR)
             return err_errno(e, ERR_IO, "epoll_wait");
         for (int i = 0; rc > 0 && i < OPENING_AT_ONCE; i++)
             rc = tcp_links_serve(t, e);
