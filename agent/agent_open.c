@@ -131,14 +131,16 @@ void agent_close(struct agent *a)
 int agent_invite(struct agent *a, struct err *e)
 {
     char code[BASE64_TEXT], name[256], path[PATH_MAX], line[512];
+    struct iovec part;
     bool is_any = strcmp(a->host, "0.0.0.0") == 0 || strcmp(a->host, "::") == 0;
 
     if (is_any && gethostname(name, sizeof name) == 0)
         snprintf(line, sizeof line, "%.*s:%d#%s", (int)sizeof name, name, a->opt.port, a->auth.identity.pin);
     else
         snprintf(line, sizeof line, "%s#%s", a->address, a->auth.identity.pin);
+    part = (struct iovec){.iov_base = line, .iov_len = strlen(line)};
     if (file_join(path, sizeof path, a->opt.dir, "address", e) < 0 ||
-        file_write(path, line, strlen(line), 0600, e) < 0)
+        file_write_parts(path, &part, 1, 0600, false, e) < 0) /* not synced: each start writes it anew */
         return e->code;
     if (a->allows_plain) /* mostly on loopback, where the user needs no invitation */
         return 0;

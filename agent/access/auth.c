@@ -81,11 +81,14 @@ static int link_path(char *out, size_t size, int port, const char *what, bool ma
 int token_link(const char *token_path, const char *pin, int port, struct err *e)
 {
     char link[PATH_MAX], pin_path[PATH_MAX], absolute[PATH_MAX], tmp[PATH_MAX];
+    struct iovec part;
 
     if (link_path(link, sizeof link, port, "token", true, e) < 0 ||
         link_path(pin_path, sizeof pin_path, port, "pin", true, e) < 0)
         return e->code;
-    if (pin[0] && file_write(pin_path, pin, strlen(pin), 0600, e) < 0)
+    /* Not synced, as each start writes it anew. */
+    part = (struct iovec){.iov_base = (void *)(uintptr_t)pin, .iov_len = strlen(pin)};
+    if (pin[0] && file_write_parts(pin_path, &part, 1, 0600, false, e) < 0)
         return e->code;
     if (!pin[0])
         unlink(pin_path);

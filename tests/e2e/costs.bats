@@ -30,7 +30,7 @@ MAKING='openat|openat2|mkdir|mkdirat|unlink|unlinkat|rename|renameat|renameat2|l
     end_agent 0
     exactly start 3 execve # the one that limits the test, the agent, its runner
     most start 1 'fork|vfork|clone|clone3'
-    most start 16 'fsync|fdatasync'
+    most start 11 'fsync|fdatasync'
     most start 450 "$MAKING"
 }
 
