@@ -27,8 +27,9 @@ enum {
     /* Connections that are opened at once. A TLS handshake takes milliseconds of processor time on both
      * sides: of hundreds at once, on a busy machine, the last ones would not be done within CONNECT_MS. */
     OPENING_MAX = 32,
-    EVENTS_MAX = 64, /* sockets that one call of http_poll handles */
-    NO_SOCKET = -1   /* in place of one: the descriptor is not of libcurl */
+    EVENTS_MAX = 64,         /* sockets that one call of http_poll handles */
+    UPLOAD_LEAST = 16 << 10, /* bytes, libcurl's minimum of the buffer of a body */
+    NO_SOCKET = -1           /* in place of one: the descriptor is not of libcurl */
 };
 
 /* http_waited counts as much time between two calls of http_poll: what arrives in a longer one was not
@@ -64,7 +65,7 @@ struct http_private {
     struct curl_slist *headers;
     size_t header_bytes, sent, capacity;
     char why[CURL_ERROR_SIZE];
-    char line[HTTP_LINE];
+    char *line; /* (HTTP_LINE) of a request with on_line */
     size_t line_len;
     bool line_too_long;
 };
@@ -180,7 +181,7 @@ static void split_lines(struct http_request *r, const char *bytes, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         if (bytes[i] != '\n') {
-            if (p->line_len < sizeof p->line - 1)
+            if (p->line_len < HTTP_LINE - 1)
                 p->line[p->line_len++] = bytes[i];
             else
                 p->line_too_long = true;
@@ -330,7 +331,7 @@ static void set_body(struct http_request *r)
         curl_easy_setopt(c, CURLOPT_READDATA, r);
         curl_easy_setopt(c, CURLOPT_SEEKFUNCTION, on_seek);
         curl_easy_setopt(c, CURLOPT_SEEKDATA, r);
-        curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, 1L << 20);
+        curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, r->body_len > UPLOAD_LEAST ? 1L << 20 : UPLOAD_LEAST);
     }
 }
 
@@ -418,8 +419,9 @@ int http_start(struct http *h, struct http_request *r, struct err *e)
 
     r->private = p;
     if (p)
-        *p = (struct http_private){.http = h, .request = r, .easy = curl_easy_init()};
-    if (!p || !p->easy || set_headers(r) < 0) {
+        *p = (struct http_private){
+            .http = h, .request = r, .line = r->on_line ? malloc(HTTP_LINE) : NULL, .easy = curl_easy_init()};
+    if (!p || !p->easy || (r->on_line && !p->line) || set_headers(r) < 0) {
         http_clear(h, r);
         return err_set(e, ERR_NOMEM, "no memory for a request to %s", r->peer);
     }
@@ -474,6 +476,7 @@ static void drop(struct http *h, struct http_request *r)
     for (struct curl_slist *s = p->headers; s; s = s->next)
         explicit_bzero(s->data, strlen(s->data)); /* the token is in one */
     curl_slist_free_all(p->headers);
+    free(p->line);
     free(p);
 }
 
