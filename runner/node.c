@@ -145,7 +145,7 @@ static int check_result(struct node *n, struct err *e)
 static int load_data(struct node *n, struct err *e)
 {
     if (loader_open(&n->loader, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks,
-                    n->job.node, (size_t)n->set.batch_size, (size_t)n->set.steps_per_epoch, n->spec,
+                    n->job.node, settings_block_samples(&n->set), (size_t)n->set.steps_per_epoch, n->spec,
                     n->set.seed, e) < 0)
         return err_at(e, "data");
     return metrics_new(&n->metrics, n->spec, n->loader.test.labels != NULL, n->loader.n_test, e);

@@ -293,6 +293,11 @@ static double optimizer_bytes(const struct node *n)
     return n->step.optimizer ? vector_bytes_of(n, optimizer_tensors(n->step.optimizer, of)) : 0;
 }
 
+static double accumulation_bytes(const struct node *n)
+{
+    return n->job.node >= 0 && n->set.accumulate > 1 ? vector_bytes_of(n, 1) : 0;
+}
+
 /* Gradients in shared memory are counted there, not with the network. */
 static double shared_bytes(const struct node *n)
 {
@@ -317,7 +322,7 @@ static int n_workers_here(const struct node *n)
  * the process. ERR_NOMEM: the machine has less for its workers' exchanges. */
 static int check_memory(const struct node *n, struct err *e)
 {
-    double model = net_bytes(n->spec, n->max_batch) + optimizer_bytes(n);
+    double model = net_bytes(n->spec, n->max_batch) + optimizer_bytes(n) + accumulation_bytes(n);
     double own = exchange_bytes(n->exchange) + (n->model ? vector_bytes_of(n, 1) : 0),
            shared = shared_bytes(n);
     double available = memory_shared();

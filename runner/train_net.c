@@ -2,6 +2,7 @@
  * and the evaluation on the test set. */
 #include <math.h>
 
+#include "runner/core/accumulation.h"
 #include "runner/node.h"
 #include "shared/base/clock.h"
 
@@ -12,15 +13,17 @@ struct net_training {
     struct node *n;
     struct stopwatch *watch;
     struct loader_batch batch;
+    struct accumulation passes;
     double polled_at;   /* clock_now of the last poll between layers */
     struct err between; /* a failure in between_layers */
     int epoch;          /* whose order the loader has; 0: none yet */
 };
 
-/* May the exchange begin while the gradient is computed? A gradient that has been sent cannot be skipped. */
+/* May the exchange begin while the gradient is computed? A gradient that has been sent cannot be skipped, and
+ * the mean of several is complete after the last one. */
 static bool overlaps(const struct node *n)
 {
-    return !n->step.may_skip && n->loader.n_blocks == 1;
+    return !n->step.may_skip && n->loader.n_blocks == 1 && n->set.accumulate == 1;
 }
 
 /* Continues a running collective between the layers of a pass, with the gradients that are ready. */
@@ -61,7 +64,7 @@ static int compute_block(void *owner, const struct worker_request *request, stru
     loader_block(&n->loader, request->row, request->i, &t->batch);
     if (overlaps(n) && exchange_on_backward(n->exchange, e) < 0)
         return e->code;
-    net_train(n->net, &batch, &score);
+    accumulation_train(&t->passes, n->net, &batch, &score);
     if (t->between.code) {
         *e = t->between;
         return e->code;
@@ -98,10 +101,14 @@ int node_train(struct node *n, struct err *e)
 {
     static const struct node_work of_net = {.compute = compute_block, .evaluate = measure_model};
     struct net_training t = {.n = n, .watch = exchange_watch(n->exchange)};
-    int rc = loader_batch_init(&t.batch, &n->loader, (size_t)n->max_batch, e);
+    size_t block = settings_block_samples(&n->set), most = (size_t)n->max_batch;
+    int rc = loader_batch_init(&t.batch, &n->loader, block > most ? block : most, e);
 
     if (rc == 0)
+        rc = accumulation_open(&t.passes, &n->set, n->spec, e);
+    if (rc == 0)
         rc = node_train_by(n, &of_net, &t, e);
+    accumulation_close(&t.passes);
     loader_batch_clear(&t.batch);
     return rc;
 }

@@ -9,6 +9,7 @@
 
 #include "nn/kernels/blas.h"
 #include "nn/metrics.h"
+#include "runner/core/accumulation.h"
 #include "runner/loader.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
@@ -28,6 +29,7 @@ struct network {
     struct loader *loaders; /* (n_workers) */
     int n_loaders;          /* open ones */
     struct loader_batch batch;
+    struct accumulation passes;
     float *initial;   /* (n_params) */
     float *evaluated; /* (n_params): of the latest evaluation, which nodes with equal weights share */
     double loss, accuracy;
@@ -58,7 +60,7 @@ static int network_gradient(struct workload *load, const struct workload_batch *
     loader_block(l, (size_t)(b->step % l->n_rows), b->i, &w->batch);
     batch.x = w->batch.x;
     batch.truth = loader_truth(&w->batch);
-    net_train(w->net, &batch, score);
+    accumulation_train(&w->passes, w->net, &batch, score);
     load->spent_s += clock_now() - begun;
     memcpy(grads, net_grads(w->net), load->n_params * sizeof *grads);
     return 0;
@@ -119,6 +121,7 @@ static void network_free(struct workload *load, const char *why_failed)
         loader_close(&w->loaders[i]);
     free(w->loaders);
     loader_batch_clear(&w->batch);
+    accumulation_close(&w->passes);
     metrics_free(w->metrics);
     net_free(w->net);
     free(w->initial);
@@ -151,6 +154,7 @@ static int load_model(struct network *w, const char *folder, struct err *e)
 
 static int load_shards(struct network *w, const char *folder, struct err *e)
 {
+    size_t block = settings_block_samples(w->set), most = (size_t)w->max_batch;
     char train[PATH_MAX], test[PATH_MAX], name[48];
 
     w->loaders = calloc((size_t)w->set->node_count, sizeof *w->loaders);
@@ -160,13 +164,15 @@ static int load_shards(struct network *w, const char *folder, struct err *e)
         snprintf(name, sizeof name, "train-%d.safetensors", i);
         if (file_join(train, sizeof train, folder, name, e) < 0 ||
             file_join(test, sizeof test, folder, "test.safetensors", e) < 0 ||
-            loader_open(&w->loaders[i], train, test, w->blocks, i, (size_t)w->set->batch_size,
+            loader_open(&w->loaders[i], train, test, w->blocks, i, settings_block_samples(w->set),
                         (size_t)w->set->steps_per_epoch, &w->spec, w->set->seed, e) < 0)
             return err_at(e, "data of node %d", i);
         w->n_loaders = i + 1;
         loader_epoch(&w->loaders[i], 0);
     }
-    return loader_batch_init(&w->batch, &w->loaders[0], (size_t)w->max_batch, e);
+    return loader_batch_init(&w->batch, &w->loaders[0], block > most ? block : most, e) < 0
+               ? e->code
+               : accumulation_open(&w->passes, w->set, &w->spec, e);
 }
 
 static int make_room(struct network *w, struct err *e)

@@ -194,7 +194,7 @@ static struct step_result result_of(const struct step *s)
         return (struct step_result){.loss = NAN, .accuracy = NAN};
     if (s->cfg.updates_outside)
         return s->result;
-    return (struct step_result){.n = (size_t)s->cfg.n_blocks * (size_t)s->cfg.set->batch_size,
+    return (struct step_result){.n = (size_t)s->cfg.n_blocks * settings_block_samples(s->cfg.set),
                                 .loss = s->score.loss / n,
                                 .accuracy = s->cfg.has_labels ? (double)s->score.n_right / n : NAN};
 }

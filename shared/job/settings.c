@@ -7,6 +7,8 @@
 #include "shared/job/aggregate.h"
 #include "shared/job/schedule.h"
 
+enum { BLOCK_SAMPLES_MAX = 1000000 };
+
 #define F(name, json_type, ...)                                                                              \
     {                                                                                                        \
         .key = #name, .kind = json_type, JSON_AT(struct settings, name), __VA_ARGS__                         \
@@ -31,6 +33,7 @@ static const struct json_field fields[] = {
     F(max_steps, JSON_FIELD_INT, .min = 0, .max = 1e9, .may_change = true),
     F(steps_per_epoch, JSON_FIELD_INT, .min = 0, .max = 1e9),
     F(batch_size, JSON_FIELD_INT, .required = true, .min = 1, .max = 1e6),
+    F(accumulate, JSON_FIELD_INT, .min = 1, .max = 1e6),
     F(redundancy, JSON_FIELD_INT, .min = 1, .max = SIMULATED_NODES_MAX),
     F(block_assignment, JSON_FIELD_CHOICE, .choices = BLOCK_ASSIGNMENT_CHOICES),
     F(block_ratio, JSON_FIELD_TEXT, .required = false),
@@ -97,6 +100,7 @@ void settings_default(struct settings *s)
         .epochs = 2,
         .batch_size = 64,
         .redundancy = 1,
+        .accumulate = 1,
         .learn_rate = optimizer_kinds[OPTIMIZER_SGD].learn_rate,
         .schedule = "constant",
         .momentum = 0.9,
@@ -125,6 +129,11 @@ const struct json_field *settings_field(size_t offset)
 }
 
 uint64_t settings_steps(const struct settings *s)
+size_t settings_block_samples(const struct settings *s)
+{
+    return (size_t)s->batch_size * (size_t)s->accumulate;
+}
+
 {
     uint64_t n = (uint64_t)s->epochs * (uint64_t)s->steps_per_epoch, most = (uint64_t)s->max_steps;
 
@@ -244,6 +253,10 @@ int settings_check(const struct settings *s, struct err *e)
                        "--checkpoint-every and --checkpoint-steps out",
                        s->checkpoint_every);
     if (s->min_nodes > s->node_count)
+    if (settings_block_samples(s) > BLOCK_SAMPLES_MAX)
+        return err_set(e, ERR_CONFIG,
+                       "/accumulate: %d passes of %d samples are more than %d samples in a step",
+                       s->accumulate, s->batch_size, BLOCK_SAMPLES_MAX);
         return err_set(e, ERR_CONFIG, "/min_nodes: %d is more than the %d workers", s->min_nodes,
                        s->node_count);
     if (schedule_parse(&schedule, s->schedule, e) < 0)

@@ -67,7 +67,8 @@ struct settings {
     int epochs;
     int max_steps;       /* of each worker; 0: those of all epochs */
     int steps_per_epoch; /* rows of the partition (partition.h); the same for all nodes, servers too */
-    int batch_size;      /* of one block; the global batch is batch_size x number of blocks */
+    int batch_size;      /* samples of one pass */
+    int accumulate;      /* passes whose mean gradient is that of a block in a step */
     int redundancy;      /* number of workers that hold each block */
     enum block_assignment block_assignment;
     char block_ratio[256]; /* blocks of each worker: "2,1,1"; "": by the assignment */
@@ -127,6 +128,8 @@ int settings_check(const struct settings *s, struct err *e);
 /* The steps of each worker in the whole job, if nothing ends it early. */
 uint64_t settings_steps(const struct settings *s);
 bool settings_has_checkpoints(const struct settings *s);
+/* The samples of a block in a step; the global batch has those of all blocks. */
+size_t settings_block_samples(const struct settings *s);
 /* The steps of a worker from one checkpoint to the next; 0: the job writes none. */
 uint64_t settings_checkpoint_steps(const struct settings *s);
 /* Is a checkpoint written after this step (from 1)? */

@@ -39,6 +39,9 @@ static struct args_option table[] = {
      .may_change = true},
     {"batch_size", "b", SETTING(batch_size), FOR_JOB, JOB, "N",
      "samples per step and block; a worker has one block, or several with --redundancy or --block-ratio"},
+    {"accumulate", "", SETTING(accumulate), FOR_JOB, JOB, "N",
+     "passes of --batch_size samples whose mean gradient is the block's in a step: a batch N times as large "
+     "with the memory of one"},
     {"batch_size", "b", SETTING(batch_size), FOR_PREDICT, JOB, "N", "samples of one forward pass"},
     {"redundancy", "r", SETTING(redundancy), FOR_JOB, JOB, "N", "workers that hold each block"},
     {"codec", "Cc", ARGS_NAME_OR_PATH, AT(codec), FOR_JOB, JOB, "NAME|FILE",

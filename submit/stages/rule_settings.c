@@ -110,6 +110,7 @@ static const struct effect {
     {AT(settings.dataset), has_no_model, STAND_IN, 0},
     {AT(data), has_no_model, STAND_IN, 0},
     {AT(settings.batch_size), has_no_model, STAND_IN, 0},
+    {AT(settings.accumulate), has_no_model, STAND_IN, 0},
     {AT(settings.transform), has_no_model, STAND_IN, 0},
     {AT(settings.partition), has_no_model, STAND_IN, 0},
     {AT(settings.non_iid), has_no_model, STAND_IN, 0},

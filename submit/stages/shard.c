@@ -17,7 +17,7 @@ enum { CLASSES_NOTED = 1000 };
 
 static const double EPOCH_SHARE = 0.9; /* an epoch with a smaller share of the samples causes a warning */
 
-char *shard_columns(const int *blocks, int n, int batch_size)
+char *shard_columns(const int *blocks, int n, size_t samples)
 {
     char *text = calloc((size_t)n + 1, 48);
     size_t len = 0;
@@ -28,8 +28,9 @@ char *shard_columns(const int *blocks, int n, int batch_size)
 
         while (++i < n && blocks[i] == last + 1)
             last++;
-        len += (size_t)sprintf(text + len, "%s%lld-%lld", len ? "," : "", (long long)first * batch_size,
-                               ((long long)last + 1) * batch_size - 1);
+        len += (size_t)sprintf(text + len, "%s%lld-%lld", len ? "," : "",
+                               (long long)first * (long long)samples,
+                               ((long long)last + 1) * (long long)samples - 1);
     }
     return text;
 }
@@ -179,7 +180,7 @@ static int make_shard(struct submission *s, int worker, const struct blocks *b, 
     n = blocks_of(b, worker, own);
     c->blocks = own;
     c->n_own = (size_t)n * c->batch;
-    columns = shard_columns(own, n, s->settings.batch_size);
+    columns = shard_columns(own, n, c->batch);
     if (!columns)
         err_set(e, ERR_NOMEM, "no memory for %d blocks", n);
     else if (make_room(c, e) == 0 && file_join(path, sizeof path, t->path, "train.safetensors", e) == 0 &&
@@ -335,7 +336,8 @@ static int divide_set(struct partition *p, const struct blocks *b, const struct 
 
     if (partition_rule_parse(&rule, set->partition, e) < 0)
         return e->code;
-    return partition_init(p, &all, &rule, (size_t)blocks_in_row(b), (size_t)set->batch_size, set->seed, e);
+    return partition_init(p, &all, &rule, (size_t)blocks_in_row(b), settings_block_samples(set), set->seed,
+                          e);
 }
 
 /* The record as a file of the model package, and as facts. */
@@ -367,7 +369,7 @@ int shard_make(struct submission *s, const struct dataset *d, const struct prepr
                     .transform = &transform,
                     .scale = &scale,
                     .sample_bytes = (size_t)shape_count(&d->shape) * tensor_type_size(d->x_type),
-                    .batch = (size_t)set->batch_size};
+                    .batch = settings_block_samples(set)};
     int rc;
 
     if (transform_parse(&transform, set->transform, e) < 0)

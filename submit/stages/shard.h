@@ -28,6 +28,6 @@ int shard_write_half(const char *path, const struct dataset *d, const struct pre
 
 /* "0-63,128-191" for ascending block numbers; adjacent blocks become one range. The caller frees it; NULL:
  * no memory. */
-char *shard_columns(const int *blocks, int n, int batch_size);
+char *shard_columns(const int *blocks, int n, size_t samples);
 
 #endif

@@ -189,6 +189,8 @@ static json_t *measured_settings(const struct simulation_run *r)
 
     if (of && r->s.trainer.len)
         json_object_set_new(of, "trainer_sha256", json_string(r->s.trainer.hex));
+    if (of && r->s.settings.accumulate > 1)
+        json_object_set_new(of, "accumulate", json_integer(r->s.settings.accumulate));
     for (size_t i = 0; set && of && i < sizeof keys / sizeof *keys; i++)
         json_object_set(of, keys[i], json_object_get(set, keys[i]));
     json_decref(set);

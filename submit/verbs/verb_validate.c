@@ -120,10 +120,10 @@ static void print_division(const struct settings *set, const json_t *data)
     long long n_left = fact(data, "n_train") - fact(data, "n_used");
     long long n_waiting = fact(data, "n_used") - fact(data, "n_epoch");
 
-    printf("Partition %s: %lld block%s of %d, global batch %lld, %d step%s an epoch, %lld in all",
-           set->partition, fact(data, "n_blocks"), fact(data, "n_blocks") == 1 ? "" : "s", set->batch_size,
-           fact(data, "global_batch"), set->steps_per_epoch, set->steps_per_epoch == 1 ? "" : "s",
-           (long long)settings_steps(set));
+    printf("Partition %s: %lld block%s of %zu, global batch %lld, %d step%s an epoch, %lld in all",
+           set->partition, fact(data, "n_blocks"), fact(data, "n_blocks") == 1 ? "" : "s",
+           settings_block_samples(set), fact(data, "global_batch"), set->steps_per_epoch,
+           set->steps_per_epoch == 1 ? "" : "s", (long long)settings_steps(set));
     if (n_waiting > 0)
         printf("; %lld training sample%s left out of each epoch, in turn", n_waiting,
                n_waiting == 1 ? " is" : "s are");

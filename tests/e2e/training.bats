@@ -28,8 +28,8 @@ asking_model() { # asking_model METRIC...: a model file with these metrics
     done
 }
 
-# OPTIMIZERS: those with parameters of their own, or with a state that the others lack.
-OPTIMIZERS='--optimizer lion --beta2 0.95 --weight-decay 0.5
+# STEPS: options of a step: of optimizers that have parameters of their own, or a state that the others lack.
+STEPS='--optimizer lion --beta2 0.95 --weight-decay 0.5 --accumulate 2
 --optimizer adamw --beta1 0.8 --beta2 0.95 --epsilon 1e-6 --weight-decay 0.5 --decay-of matrices'
 
 @test "a step of an optimizer is the same on agents, simulated, and in a job that is resumed" {
@@ -60,6 +60,28 @@ OPTIMIZERS='--optimizer lion --beta2 0.95 --weight-decay 0.5
     column out/records/train.csv lr >rates
     python3 - <<'PY'
 from math import cos, isclose, pi
+@test "a step of several passes is that of a batch as many times as large, but for rounding" {
+    start_agents 2
+    local job=(-q --codec allreduce --node_count 2 --epochs 1 --model mlp-tutorial --dataset "digits:train=640,test=100" --learn_rate 0.1)
+    "$SUBMIT" "${job[@]}" --batch_size 32 -o whole
+    "$SUBMIT" "${job[@]}" --batch_size 8 --accumulate 4 -o passes
+    python3 - <<'PY'
+import csv
+read = lambda folder, name: list(csv.DictReader(open(f"{folder}/records/{name}.csv")))
+rows = [read(folder, "train") for folder in ("whole", "passes")]
+assert len(rows[0]) == len(rows[1]) == 2 * 10
+near = lambda a, b, key: abs(float(a[key]) - float(b[key])) < 1e-5 * float(a[key])
+for a, b in zip(*rows):
+    assert all(a[k] == b[k] for k in ("node", "epoch", "step", "samples", "accuracy", "sent_bytes")), (a, b)
+    assert near(a, b, "loss") and near(a, b, "grad_norm"), (a, b)
+assert near(*(read(folder, "eval")[-1] for folder in ("whole", "passes")), "loss")
+PY
+    run "$SUBMIT" "${job[@]}" --batch_size 1000 --accumulate 1001 -o none
+    [ "$status" -ne 0 ]
+    echo "$output"
+    [[ "$output" == *"--accumulate: 1001 passes of 1000 samples are more than 1000000 samples in a step"* ]]
+}
+
 lr = [float(x) for x in open("rates")]
 want = [0.5 * (t + 1) / 5 if t < 4 else 0.05 + 0.225 * (1 + cos(pi * (t - 4) / (len(lr) - 4))) for t in range(len(lr))]
 assert len(lr) == 320 and all(isclose(a, b, rel_tol=1e-6) for a, b in zip(lr, want))

@@ -170,6 +170,7 @@ static void make_settings(struct cluster *c)
                                .steps_per_epoch = (int)c->cfg.n_steps + 1,
                                .max_steps = (int)c->cfg.n_steps,
                                .batch_size = 10,
+                               .accumulate = 1,
                                .learn_rate = (double)LR,
                                .record_every = 1,
                                .eval_every = (int)c->cfg.eval_every};

@@ -212,6 +212,7 @@ static void run_job_with(struct own_job *j, const char *codec, const struct sett
     memcpy(j->n_own, n_own, sizeof j->n_own);
     j->set.node_count = WORKERS;
     j->set.min_nodes = j->set.redundancy = j->set.record_every = j->set.batch_size = 1;
+    j->set.accumulate = 1;
     if (!j->set.aggregate[0])
         strcpy(j->set.aggregate, "mean");
     if (j->set.participate == 0)
