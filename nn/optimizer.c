@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nn/kernels/orthogonal.h"
 #include "nn/kernels/zeros.h"
 #include "shared/base/compiler.h"
 #include "shared/base/number.h"
@@ -26,6 +27,12 @@ struct update_rule {
     const char *vectors[OPTIMIZER_TENSORS];
     void (*step)(const struct update_step *s, float *params, const float *grads, float *a, float *b,
                  float *c);
+    bool is_of_matrices; /* parts that are a matrix are updated by matrix_step(), with the first vector */
+};
+
+struct own_part {
+    struct optimizer_part is;
+    size_t first, rest; /* where it begins among the parameters, and among those of all parts but matrices */
 };
 
 struct optimizer {
@@ -36,8 +43,12 @@ struct optimizer {
     double beta1, beta2, epsilon;
     uint64_t t; /* steps taken */
     float *vectors[OPTIMIZER_TENSORS];
-    struct optimizer_part *parts; /* (n_parts), owned */
-    size_t n_parts;
+    double *sums;           /* (chunks): of the squares of each chunk's gradient */
+    struct own_part *parts; /* (n_parts), owned */
+    size_t n_parts, n_rest; /* n_rest: the parameters that are not in a matrix of muon's */
+    double adamw_share;
+    float *work; /* of the largest matrix; NULL: there is none */
+    size_t work_size;
 };
 
 static inline float not_denormal(float x)
@@ -151,6 +162,33 @@ FAST static void lion(const struct update_step *s, float *restrict w, const floa
     }
 }
 
+FAST static void add_momentum(const struct update_step *s, const float *restrict grads, float *restrict m)
+{
+    const float scale = s->scale, mu = s->mu;
+
+    for (size_t i = 0; i < s->n; i++)
+        m[i] = not_denormal(mu * m[i] + scale * grads[i]);
+}
+
+/* Nesterov's form of the momentum's step. */
+FAST static void look_ahead(const struct update_step *s, float *restrict step, const float *restrict grads,
+                            const float *restrict m)
+{
+    const float scale = s->scale, mu = s->mu;
+
+    for (size_t i = 0; i < s->n; i++)
+        step[i] = scale * grads[i] + mu * m[i];
+}
+
+FAST static void step_along(const struct update_step *s, float keep, float *restrict w,
+                            const float *restrict step)
+{
+    const float lr = s->lr;
+
+    for (size_t i = 0; i < s->n; i++)
+        w[i] = keep * w[i] - lr * step[i];
+}
+
 FAST static void adagrad(const struct update_step *s, float *restrict w, const float *restrict grads,
                          float *restrict v, float *b, float *c)
 {
@@ -227,23 +265,51 @@ static const struct update_rule kinds[N_OPTIMIZERS] = {
     [OPTIMIZER_RMSPROP_GRAVES] = {{"a", "v", "m"}, rmsprop_graves},
     [OPTIMIZER_GRADIENT_DECAY] = {{NULL}, gradient_decay},
     [OPTIMIZER_LION] = {{"m"}, lion},
+    [OPTIMIZER_MUON] = {{"m", "v"}, adamw, true},
 };
+
+static size_t chunks_of(size_t n)
+{
+    return (n + CHUNK - 1) / CHUNK;
+}
+
+static bool is_matrix(const struct optimizer *o, const struct optimizer_part *p)
+{
+    return o->kind->is_of_matrices && p->rows > 0;
+}
 
 static int take_parts(struct optimizer *o, const struct optimizer_config *cfg)
 {
     const struct optimizer_part whole = {.n = o->n_params, .decays = true};
+    const struct optimizer_part *parts = cfg->n_parts > 0 ? cfg->parts : &whole;
+    size_t first = 0;
 
     o->n_parts = cfg->n_parts > 0 ? cfg->n_parts : 1;
-    o->parts = malloc(o->n_parts * sizeof *o->parts);
-    if (o->parts)
-        memcpy(o->parts, cfg->n_parts > 0 ? cfg->parts : &whole, o->n_parts * sizeof *o->parts);
-    return o->parts ? 0 : -1;
+    o->parts = calloc(o->n_parts, sizeof *o->parts);
+    for (size_t i = 0; o->parts && i < o->n_parts; first += parts[i++].n) {
+        o->parts[i] = (struct own_part){.is = parts[i], .first = first, .rest = o->n_rest};
+        if (is_matrix(o, &parts[i])) {
+            size_t size = parts[i].n + orthogonal_work(parts[i].rows, parts[i].cols);
+
+            o->work_size = size > o->work_size ? size : o->work_size;
+        } else {
+            o->n_rest += parts[i].n;
+        }
+    }
+    if (o->work_size > 0)
+        o->work = zeros_new(o->work_size);
+    return o->parts && (o->work || o->work_size == 0) ? 0 : -1;
+}
+
+static size_t vector_size(const struct optimizer *o, size_t i)
+{
+    return i == 0 ? o->n_params : o->n_rest;
 }
 
 int optimizer_new(struct optimizer **out, const struct optimizer_config *cfg, size_t n_params, struct err *e)
 {
     const struct optimizer_defaults *own = &optimizer_kinds[cfg->kind];
-    bool has_own = cfg->beta1 == 0 && cfg->beta2 == 0 && cfg->epsilon == 0;
+    bool is_given = cfg->has_parameters;
     struct optimizer *o = calloc(1, sizeof *o);
 
     if (!o)
@@ -253,13 +319,15 @@ int optimizer_new(struct optimizer **out, const struct optimizer_config *cfg, si
                             .n_params = n_params,
                             .momentum = cfg->momentum,
                             .weight_decay = cfg->weight_decay,
-                            .beta1 = has_own ? own->beta1 : cfg->beta1,
-                            .beta2 = has_own ? own->beta2 : cfg->beta2,
-                            .epsilon = has_own ? own->epsilon : cfg->epsilon};
-    if (take_parts(o, cfg) < 0)
+                            .beta1 = is_given ? cfg->beta1 : own->beta1,
+                            .beta2 = is_given ? cfg->beta2 : own->beta2,
+                            .epsilon = is_given ? cfg->epsilon : own->epsilon,
+                            .adamw_share = is_given ? cfg->adamw_share : own->adamw_rate / own->learn_rate};
+    o->sums = calloc(chunks_of(n_params) + 1, sizeof *o->sums);
+    if (!o->sums || take_parts(o, cfg) < 0)
         goto no_memory;
     for (int i = 0; i < OPTIMIZER_TENSORS && o->kind->vectors[i]; i++) {
-        o->vectors[i] = zeros_new(n_params);
+        o->vectors[i] = zeros_new(vector_size(o, (size_t)i));
         if (!o->vectors[i])
             goto no_memory;
     }
@@ -276,7 +344,9 @@ void optimizer_free(struct optimizer *o)
         return;
     for (int i = 0; i < OPTIMIZER_TENSORS; i++)
         free(o->vectors[i]);
+    free(o->sums);
     free(o->parts);
+    free(o->work);
     free(o);
 }
 
@@ -346,48 +416,106 @@ void statistics_step(float *params, const float *batch, const float *momentum, s
         params[i] -= momentum[i] * (params[i] - batch[i]);
 }
 
-/* Updates parameters [at, at + n), all of one part. */
-static void step_piece(const struct optimizer *o, struct update_step s, const struct optimizer_part *part,
+/* Updates parameters [at, at + n), all of one part; of a matrix only the momentum, because its step needs all
+ * of it. */
+static void step_piece(const struct optimizer *o, struct update_step s, const struct own_part *part,
                        size_t at, size_t n, float *params, const float *grads)
 {
     float *a = o->vectors[0], *b = o->vectors[1], *c = o->vectors[2];
+    size_t rest = part->rest + (at - part->first);
 
     s.n = n;
-    s.decay = part->decays ? o->weight_decay : 0;
-    o->kind->step(&s, params + at, grads + at, a ? a + at : NULL, b ? b + at : NULL, c ? c + at : NULL);
+    s.decay = part->is.decays ? o->weight_decay : 0;
+    if (is_matrix(o, &part->is)) {
+        add_momentum(&s, grads + at, a + at);
+        return;
+    }
+    s.lr = o->kind->is_of_matrices ? (float)((double)s.lr * o->adamw_share) : s.lr;
+    o->kind->step(&s, params + at, grads + at, a ? a + at : NULL, b ? b + rest : NULL, c ? c + rest : NULL);
+}
+
+/* Tensors of a layer are (inputs, outputs), those of a convolution (rows, columns, inputs, outputs). */
+static void matrix_step(const struct optimizer *o, struct update_step s, const struct own_part *part,
+                        float *params, const float *grads)
+{
+    double rows = (double)part->is.rows, cols = (double)part->is.cols;
+    float *step = o->work, keep;
+
+    s.n = part->is.n;
+    s.decay = part->is.decays ? o->weight_decay : 0;
+    keep = kept_share(&s);
+    look_ahead(&s, step, grads + part->first, o->vectors[0] + part->first);
+    orthogonal_replace(step, part->is.rows, part->is.cols, step + part->is.n);
+    s.lr = (float)((double)s.lr * sqrt(cols > rows ? cols / rows : 1));
+    step_along(&s, keep, params + part->first, step);
+}
+
+struct optimizer_pass { /* one step's pass over the parameters */
+    struct optimizer *o;
+    struct update_step s;
+    float *params;
+    const float *grads;
+};
+
+/* Updates the parameters of chunks `from` .. `to` - 1. */
+static void step_chunks(void *arg, size_t from, size_t to)
+{
+    const struct optimizer_pass *pass = arg;
+    const struct optimizer *o = pass->o;
+    const struct own_part *part = o->parts;
+
+    for (size_t k = from; k < to; k++) {
+        size_t at = k * CHUNK, stop = at + chunk_at(at, o->n_params);
+
+        o->sums[k] = sum_of_squares(pass->grads + at, stop - at);
+        while (at < stop) {
+            size_t end = part->first + part->is.n, n = (end < stop ? end : stop) - at;
+
+            if (end <= at) {
+                part++;
+                continue;
+            }
+            step_piece(o, pass->s, part, at, n, pass->params, pass->grads);
+            at += n;
+        }
+    }
 }
 
 double optimizer_step(struct optimizer *o, float *params, const float *grads, float lr, float scale)
 {
-    const struct optimizer_part *part = o->parts;
-    struct update_step s = {.lr = lr,
-                            .scale = scale,
-                            .mu = o->momentum,
-                            .b1 = (float)o->beta1,
-                            .b2 = (float)o->beta2,
-                            .rest1 = (float)(1 - o->beta1),
-                            .rest2 = (float)(1 - o->beta2),
-                            .eps = (float)o->epsilon,
-                            .t = ++o->t};
-    size_t end = part->n; /* of the present part */
+    const size_t n_chunks = chunks_of(o->n_params);
+    struct optimizer_pass pass = {.o = o,
+                                  .s = {.lr = lr,
+                                        .scale = scale,
+                                        .mu = o->momentum,
+                                        .b1 = (float)o->beta1,
+                                        .b2 = (float)o->beta2,
+                                        .rest1 = (float)(1 - o->beta1),
+                                        .rest2 = (float)(1 - o->beta2),
+                                        .eps = (float)o->epsilon,
+                                        .t = ++o->t},
+                                  .params = params,
+                                  .grads = grads};
     double sum = 0;
 
-    s.weight_m = 1 - number_power(o->beta1, s.t);
-    s.weight_v = 1 - number_power(o->beta2, s.t);
-    for (size_t at = 0; at < o->n_params;) {
-        size_t stop = at + chunk_at(at, o->n_params);
-
-        sum += sum_of_squares(grads + at, stop - at);
-        while (at < stop) {
-            size_t n = (end < stop ? end : stop) - at;
-
-            step_piece(o, s, part, at, n, params, grads);
-            at += n;
-            if (at == end && at < o->n_params)
-                end += (++part)->n;
-        }
-    }
+    pass.s.weight_m = 1 - number_power(o->beta1, o->t);
+    pass.s.weight_v = 1 - number_power(o->beta2, o->t);
+    step_chunks(&pass, 0, n_chunks);
+    for (size_t i = 0; i < o->n_parts; i++)
+        if (is_matrix(o, &o->parts[i].is))
+            matrix_step(o, pass.s, &o->parts[i], params, grads);
+    for (size_t k = 0; k < n_chunks; k++)
+        sum += o->sums[k];
     return norm_of(sum, grads, o->n_params);
+}
+
+double optimizer_bytes(const struct optimizer *o)
+{
+    double n = (double)o->work_size;
+
+    for (size_t i = 0; i < OPTIMIZER_TENSORS && o->vectors[i]; i++)
+        n += (double)vector_size(o, i);
+    return n * sizeof(float);
 }
 
 size_t optimizer_tensors(const struct optimizer *o, struct tensor_view out[OPTIMIZER_TENSORS])
@@ -396,7 +524,7 @@ size_t optimizer_tensors(const struct optimizer *o, struct tensor_view out[OPTIM
 
     for (; n < OPTIMIZER_TENSORS && o->vectors[n]; n++) {
         out[n] = (struct tensor_view){
-            .type = TENSOR_F32, .n_dims = 1, .shape = {o->n_params}, .data = o->vectors[n]};
+            .type = TENSOR_F32, .n_dims = 1, .shape = {vector_size(o, n)}, .data = o->vectors[n]};
         snprintf(out[n].name, sizeof out[n].name, "%s.%s", o->name, o->kind->vectors[n]);
     }
     return n;

@@ -18,13 +18,16 @@ struct optimizer;
 struct optimizer_part { /* a tensor or several, or what a server has of one */
     size_t n;           /* values */
     bool decays;        /* has the weight decay */
+    size_t rows, cols;  /* muon: the part is one matrix, which it updates; 0: adamw does */
 };
 
 struct optimizer_config {
     enum optimizer_kind kind;
     float momentum; /* of the kinds that have one */
     float weight_decay;
-    double beta1, beta2, epsilon; /* of the kinds that have them; all 0: the kind's own */
+    bool has_parameters; /* the next four are given; else they are the kind's own */
+    double beta1, beta2, epsilon;
+    double adamw_share; /* muon: the rate of adamw, divided by lr */
     /* (n_parts): all parameters in the order of their vector. 0: one part, which decays. */
     const struct optimizer_part *parts;
     size_t n_parts;
@@ -38,9 +41,12 @@ void optimizer_free(struct optimizer *o);
  * in less time than a separate pass; if it is not finite, the parameters may not be either. */
 double optimizer_step(struct optimizer *o, float *params, const float *grads, float lr, float scale);
 
-/* For checkpoints: the state is these vectors, (n_params) each with names like "adam.m", and the number of
- * steps taken. Returns the number of vectors. The views point to the optimizer's data; optimizer_vector()
- * returns the i-th one for writing. */
+/* Returns the bytes of its vectors, and of muon's products. */
+double optimizer_bytes(const struct optimizer *o);
+
+/* For checkpoints: the state is these vectors, with names like "adam.m", and the number of steps taken. They
+ * have n_params values, "muon.v" those of the parts that adamw updates. Returns the number of vectors. The
+ * views point to the optimizer's data; optimizer_vector() returns the i-th one for writing. */
 size_t optimizer_tensors(const struct optimizer *o, struct tensor_view out[OPTIMIZER_TENSORS]);
 float *optimizer_vector(struct optimizer *o, size_t i);
 uint64_t optimizer_steps(const struct optimizer *o);

@@ -286,11 +286,9 @@ static double vector_bytes_of(const struct node *n, size_t count)
     return (double)count * (double)net_n_params(n->net) * sizeof(float);
 }
 
-static double optimizer_bytes(const struct node *n)
+static double update_bytes(const struct node *n)
 {
-    struct tensor_view of[OPTIMIZER_TENSORS];
-
-    return n->step.optimizer ? vector_bytes_of(n, optimizer_tensors(n->step.optimizer, of)) : 0;
+    return n->step.optimizer ? optimizer_bytes(n->step.optimizer) : 0;
 }
 
 static double accumulation_bytes(const struct node *n)
@@ -322,7 +320,7 @@ static int n_workers_here(const struct node *n)
  * the process. ERR_NOMEM: the machine has less for its workers' exchanges. */
 static int check_memory(const struct node *n, struct err *e)
 {
-    double model = net_bytes(n->spec, n->max_batch) + optimizer_bytes(n) + accumulation_bytes(n);
+    double model = net_bytes(n->spec, n->max_batch) + update_bytes(n) + accumulation_bytes(n);
     double own = exchange_bytes(n->exchange) + (n->model ? vector_bytes_of(n, 1) : 0),
            shared = shared_bytes(n);
     double available = memory_shared();

@@ -535,7 +535,7 @@ static int print_optimizer(const char *kind, struct err *e)
 {
     static struct options o;
     const double *const own[] = {&o.settings.momentum, &o.settings.beta1, &o.settings.beta2,
-                                 &o.settings.epsilon};
+                                 &o.settings.epsilon, &o.settings.adamw_rate};
     char name[32];
     char *argv[] = {(char[]){"job_submit"}, (char[]){"--gradient-descent"}, name, NULL};
 
@@ -589,7 +589,7 @@ static int page_optimizers(struct err *e)
 {
     puts(
         "| `--gradient-descent` | `--learn_rate` | `--weight-decay` | `--momentum` | `--beta1` | `--beta2` | "
-        "`--epsilon` |\n|---|---|---|---|---|---|---|");
+        "`--epsilon` | `--adamw-rate` |\n|---|---|---|---|---|---|---|---|");
     for (int k = 0; k < N_OPTIMIZERS; k++)
         if (print_optimizer(optimizer_kinds[k].name, e) < 0)
             return e->code;

@@ -1,6 +1,7 @@
 #include "nn/kernels/matmul.h"
 
 #include <cblas.h>
+#include <math.h>
 #include <string.h>
 
 #include "nn/kernels/blas.h"
@@ -127,17 +128,22 @@ size_t matmul_pack_size(int n, int k)
     return plain > transposed ? plain : transposed;
 }
 
-void matmul_pack(struct matmul_packed *packed, bool b_t, int n, int k, const float *b, float *space)
+/* Columns j .. j + COLS - 1 of op(b) (depth, cols). */
+static void pack_panel(bool b_t, size_t j, size_t cols, size_t depth, const float *b, float *panel)
 {
-    size_t cols = (size_t)n, depth = (size_t)k;
     size_t down = b_t ? 1 : cols, right = b_t ? depth : 1;
 
+    for (size_t p = 0; p < depth; p++)
+        for (size_t q = 0; q < COLS; q++)
+            *panel++ = j + q < cols ? b[p * down + (j + q) * right] : 0;
+}
+
+void matmul_pack(struct matmul_packed *packed, bool b_t, int n, int k, const float *b, float *space)
+{
     *packed = (struct matmul_packed){
         .is_t = b_t, .n = n, .k = k, .b = b, .panels = is_packed(b_t) ? space : NULL};
-    for (size_t j = 0; packed->panels && j < cols; j += COLS)
-        for (size_t p = 0; p < depth; p++)
-            for (size_t q = 0; q < COLS; q++)
-                *space++ = j + q < cols ? b[p * down + (j + q) * right] : 0;
+    for (size_t j = 0; packed->panels && j < (size_t)n; j += COLS)
+        pack_panel(b_t, j, (size_t)n, (size_t)k, b, space + j * (size_t)k);
 }
 
 /* c (rows, COLS), its rows `ldc` apart. `rows` is a constant in every call. */
@@ -195,6 +201,19 @@ static void narrow_tile(size_t rows, size_t cols, size_t k, const float *a, cons
         memcpy(c + i * ldc, out + i * COLS, cols * sizeof *c);
 }
 
+/* Columns j .. j + COLS - 1 of c (rows, n), of which `panel` are those of the second operand. */
+static void one_panel(size_t rows, size_t j, size_t n, size_t k, const float *a, const float *panel,
+                      bool adds, float *c)
+{
+    for (size_t i = 0, high; i < rows; i += high) {
+        high = rows - i < ROWS ? rows - i : ROWS;
+        if (n - j < COLS)
+            narrow_tile(high, n - j, k, a + i * k, panel, adds, c + i * n + j, n);
+        else
+            tiles[high - 1](k, a + i * k, panel, adds, c + i * n + j, n);
+    }
+}
+
 void matmul_by_packed(const struct matmul_packed *packed, int m, const float *a, float beta, float *c)
 {
     size_t k = (size_t)packed->k, n = (size_t)packed->n;
@@ -205,11 +224,65 @@ void matmul_by_packed(const struct matmul_packed *packed, int m, const float *a,
         return;
     }
     for (size_t j = 0; j < n; j += COLS, panel += k * COLS)
-        for (size_t i = 0, rows; i < (size_t)m; i += rows) {
-            rows = (size_t)m - i < ROWS ? (size_t)m - i : ROWS;
-            if (n - j < COLS)
-                narrow_tile(rows, n - j, k, a + i * k, panel, beta != 0, c + i * n + j, n);
-            else
-                tiles[rows - 1](k, a + i * k, panel, beta != 0, c + i * n + j, n);
+        one_panel((size_t)m, j, n, k, a, panel, beta != 0, c);
+}
+
+void matmul_exact_loop(bool b_t, int m, int n, int k, const float *a, const float *b, float *c)
+{
+    size_t cols = (size_t)n, depth = (size_t)k;
+    size_t down = b_t ? 1 : cols, right = b_t ? depth : 1;
+
+    for (size_t i = 0; i < (size_t)m; i++)
+        for (size_t j = 0; j < cols; j++) {
+            float sum = 0;
+
+            for (size_t p = 0; p < depth; p++)
+                sum = fmaf(a[i * depth + p], b[p * down + j * right], sum);
+            c[i * cols + j] = sum;
         }
+}
+
+struct exact_product {
+    bool b_t, is_symmetric;
+    size_t m, n, k;
+    const float *a, *b;
+    float *panels, *c;
+};
+
+/* Columns of c: those of panels `from` .. `to` - 1. */
+static void exact_panels(void *arg, size_t from, size_t to)
+{
+    const struct exact_product *x = arg;
+
+    for (size_t t = from; t < to; t++) {
+        size_t j = t * COLS;
+        float *panel = x->panels + j * x->k;
+
+        pack_panel(x->b_t, j, x->n, x->k, x->b, panel);
+        one_panel(x->is_symmetric && j + COLS < x->m ? j + COLS : x->m, j, x->n, x->k, x->a, panel, false,
+                  x->c);
+        for (size_t i = 0; x->is_symmetric && i < j; i++)
+            for (size_t q = j; q < j + COLS && q < x->n; q++)
+                x->c[q * x->n + i] = x->c[i * x->n + q];
+    }
+}
+
+void matmul_exact(bool b_t, bool is_symmetric, int m, int n, int k, const float *a, const float *b,
+                  float *space, float *c)
+{
+    struct exact_product x = {.b_t = b_t,
+                              .is_symmetric = is_symmetric,
+                              .m = (size_t)m,
+                              .n = (size_t)n,
+                              .k = (size_t)k,
+                              .a = a,
+                              .b = b,
+                              .panels = space,
+                              .c = c};
+    size_t n_panels = (x.n + COLS - 1) / COLS;
+
+    if (!cpu_fuses())
+        matmul_exact_loop(b_t, m, n, k, a, b, c);
+    else
+        exact_panels(&x, 0, n_panels);
 }

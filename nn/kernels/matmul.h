@@ -35,6 +35,15 @@ size_t matmul_pack_size(int n, int k);
 /* op(b) (k, n); op(b) = b, or its transpose if `b_t`. b and `space` must outlive `packed`. */
 void matmul_pack(struct matmul_packed *packed, bool b_t, int n, int k, const float *b, float *space);
 
+/* c (m, n) = a (m, k) op(b) (k, n), with the same bits on every processor, for values that nodes compute and
+ * do not exchange. Each is summed from its first product to the last, every multiplication fused with its
+ * addition: by instructions, and by fmaf(), which is slow, where a processor has none. `space` has
+ * matmul_pack_size(n, k) floats. is_symmetric: c is, so only half of it is computed. */
+void matmul_exact(bool b_t, bool is_symmetric, int m, int n, int k, const float *a, const float *b,
+                  float *space, float *c);
+/* The same by fmaf(), for processors without such instructions. */
+void matmul_exact_loop(bool b_t, int m, int n, int k, const float *a, const float *b, float *c);
+
 /* c (m, n) = a (m, k) op(b) (k, n) + beta c, for beta 0 or 1. With panels, each value of the result is
  * summed from its first product to the last, every multiplication fused with its addition. */
 void matmul_by_packed(const struct matmul_packed *packed, int m, const float *a, float beta, float *c);

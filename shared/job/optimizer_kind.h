@@ -1,6 +1,6 @@
 /* optimizer_kind -- the optimizers that a job can choose: each is a line here, and its formula in
- * nn/optimizer.c. Learning rates are those of Parallel-SGD (adadelta: of its paper; lion: of its authors'
- * program), the weight decay of adamw is PyTorch's.
+ * nn/optimizer.c. Learning rates are those of Parallel-SGD (adadelta: of its paper; lion, muon: of their
+ * authors' programs), the weight decay of adamw is PyTorch's.
  *
  * params <- params - update(grads). t counts steps from 1, lr is the learning rate of this step, mu the
  * momentum, b1, b2 and eps are --beta1, --beta2 and --epsilon.
@@ -23,8 +23,18 @@
  *   adadelta        v = .95 v + .05 g^2,                              Zeiler 2012, Algorithm 1
  *                   s = sqrt((u + 1e-6) / (v + 1e-6)) g, u = .95 u + .05 s^2;  w -= lr s
  *
- * Before that, g = scale grads + d w (adamw, lion: without d w), d the weight decay, which is 0 for vectors,
- * such as biases and gains, with --decay-of matrices. The formulas and the place
+ *   muon            of a hidden matrix: m = mu m + g,                 Jordan et al. 2024
+ *                   w -= lr d w, with g without d,
+ *                   w -= lr sqrt(max(1, outputs / inputs)) orthogonal(g + mu m);
+ *                   of all other tensors: adamw with the rate lr adamw-rate / learn_rate
+ *
+ * Hidden matrices are the tensors of two and more dimensions except those of the layers embedding and
+ * position_embedding, and of the last layer that has such a tensor, unless it is in a residual block: with a
+ * tied head all of those are hidden. orthogonal(): nn/kernels/orthogonal.h. A kernel of a convolution is a
+ * matrix of its filters; the gates of lstm and gru, which are one tensor, are one matrix.
+ *
+ * Before that, g = scale grads + d w (adamw, lion, muon: without d w), d the weight decay, which is 0 for
+ * vectors, such as biases and gains, with --decay-of matrices. The formulas and the place
  * of epsilon are PyTorch's (torch.optim), with which the tests compare iterates. Differences from the
  * papers:
  *   - momentum: Polyak's lr is inside the sum, here it is outside: a changed lr applies to all of m at once.
@@ -37,25 +47,27 @@
  *   - rmsprop_graves: lr is outside m, as in momentum. PyTorch's RMSprop with centered=True adds epsilon to
  *     the root, so that the tests compare with these formulas in torch. v - a^2 is at least 0: rounding
  *     makes it negative by more than 1e-4 where gradients above 12 do not change.
+ *   - muon: orthogonal() computes in float32, its authors' program in bfloat16.
  *   - a moment below the least normal float becomes 0: after gradients vanish it would otherwise stay
  *     denormal, and arithmetic on denormal numbers is slow. */
 #ifndef PSGD_OPTIMIZER_KIND_H
 #define PSGD_OPTIMIZER_KIND_H
 
-/* Constant, name; defaults of --learn_rate, --weight-decay, --momentum, --beta1, --beta2 and --epsilon; for
- * the last four 0 means that the kind has no such parameter. */
+/* Constant, name; defaults of --learn_rate, --weight-decay, --momentum, --beta1, --beta2, --epsilon and
+ * --adamw-rate; from --momentum on 0 means that the kind has no such parameter. */
 #define OPTIMIZERS(O)                                                                                        \
-    O(OPTIMIZER_SGD, "sgd", 0.05, 0, 0, 0, 0, 0)                                                             \
-    O(OPTIMIZER_MOMENTUM, "momentum", 0.01, 0, 0.9, 0, 0, 0)                                                 \
-    O(OPTIMIZER_NESTEROV, "nesterov", 0.01, 0, 0.9, 0, 0, 0)                                                 \
-    O(OPTIMIZER_ADAM, "adam", 0.001, 0, 0, 0.9, 0.999, 1e-8)                                                 \
-    O(OPTIMIZER_ADAMW, "adamw", 0.001, 0.01, 0, 0.9, 0.999, 1e-8)                                            \
-    O(OPTIMIZER_ADAGRAD, "adagrad", 0.01, 0, 0, 0, 0, 0)                                                     \
-    O(OPTIMIZER_ADADELTA, "adadelta", 1, 0, 0, 0, 0, 0)                                                      \
-    O(OPTIMIZER_RMSPROP, "rmsprop", 0.01, 0, 0, 0, 0, 0)                                                     \
-    O(OPTIMIZER_RMSPROP_GRAVES, "rmsprop_graves", 1e-4, 0, 0.9, 0, 0, 0)                                     \
-    O(OPTIMIZER_GRADIENT_DECAY, "gradient_decay", 0.03, 0, 0, 0, 0, 0)                                       \
-    O(OPTIMIZER_LION, "lion", 1e-4, 0, 0, 0.9, 0.99, 0)
+    O(OPTIMIZER_SGD, "sgd", 0.05, 0, 0, 0, 0, 0, 0)                                                          \
+    O(OPTIMIZER_MOMENTUM, "momentum", 0.01, 0, 0.9, 0, 0, 0, 0)                                              \
+    O(OPTIMIZER_NESTEROV, "nesterov", 0.01, 0, 0.9, 0, 0, 0, 0)                                              \
+    O(OPTIMIZER_ADAM, "adam", 0.001, 0, 0, 0.9, 0.999, 1e-8, 0)                                              \
+    O(OPTIMIZER_ADAMW, "adamw", 0.001, 0.01, 0, 0.9, 0.999, 1e-8, 0)                                         \
+    O(OPTIMIZER_ADAGRAD, "adagrad", 0.01, 0, 0, 0, 0, 0, 0)                                                  \
+    O(OPTIMIZER_ADADELTA, "adadelta", 1, 0, 0, 0, 0, 0, 0)                                                   \
+    O(OPTIMIZER_RMSPROP, "rmsprop", 0.01, 0, 0, 0, 0, 0, 0)                                                  \
+    O(OPTIMIZER_RMSPROP_GRAVES, "rmsprop_graves", 1e-4, 0, 0.9, 0, 0, 0, 0)                                  \
+    O(OPTIMIZER_GRADIENT_DECAY, "gradient_decay", 0.03, 0, 0, 0, 0, 0, 0)                                    \
+    O(OPTIMIZER_LION, "lion", 1e-4, 0, 0, 0.9, 0.99, 0, 0)                                                   \
+    O(OPTIMIZER_MUON, "muon", 0.02, 0, 0.95, 0.9, 0.95, 1e-10, 3e-4)
 
 #define OPTIMIZER_CONSTANT(constant, ...)     constant,
 #define OPTIMIZER_CHOICE(constant, name, ...) "|" name
@@ -72,7 +84,7 @@ enum decay_of { DECAY_OF_ALL, DECAY_OF_MATRICES /* tensors of two and more dimen
 
 extern const struct optimizer_defaults {
     const char *name;
-    double learn_rate, weight_decay, momentum, beta1, beta2, epsilon;
+    double learn_rate, weight_decay, momentum, beta1, beta2, epsilon, adamw_rate;
 } optimizer_kinds[N_OPTIMIZERS];
 
 #endif

@@ -50,6 +50,7 @@ static const struct json_field fields[] = {
     F(beta1, JSON_FIELD_DOUBLE, .min = 0, .max = 0.999999),
     F(beta2, JSON_FIELD_DOUBLE, .min = 0, .max = 0.999999),
     F(epsilon, JSON_FIELD_DOUBLE, .min = 0, .max = 1),
+    F(adamw_rate, JSON_FIELD_DOUBLE, .min = 0, .max = 1e30),
     F(decay_of, JSON_FIELD_CHOICE, .choices = DECAY_OF_CHOICES),
     F(clip_norm, JSON_FIELD_DOUBLE, .min = 0, .max = 1e30),
     F(on_nonfinite, JSON_FIELD_CHOICE, .choices = ON_NONFINITE_CHOICES),
@@ -99,8 +100,8 @@ void settings_default(struct settings *s)
         .codec = "plain",
         .epochs = 2,
         .batch_size = 64,
-        .redundancy = 1,
         .accumulate = 1,
+        .redundancy = 1,
         .learn_rate = optimizer_kinds[OPTIMIZER_SGD].learn_rate,
         .schedule = "constant",
         .momentum = 0.9,
@@ -128,12 +129,12 @@ const struct json_field *settings_field(size_t offset)
     return f->key ? f : NULL;
 }
 
-uint64_t settings_steps(const struct settings *s)
 size_t settings_block_samples(const struct settings *s)
 {
     return (size_t)s->batch_size * (size_t)s->accumulate;
 }
 
+uint64_t settings_steps(const struct settings *s)
 {
     uint64_t n = (uint64_t)s->epochs * (uint64_t)s->steps_per_epoch, most = (uint64_t)s->max_steps;
 
@@ -252,11 +253,11 @@ int settings_check(const struct settings *s, struct err *e)
                        "/checkpoint_steps: there are checkpoints every %d epochs already; leave one of "
                        "--checkpoint-every and --checkpoint-steps out",
                        s->checkpoint_every);
-    if (s->min_nodes > s->node_count)
     if (settings_block_samples(s) > BLOCK_SAMPLES_MAX)
         return err_set(e, ERR_CONFIG,
                        "/accumulate: %d passes of %d samples are more than %d samples in a step",
                        s->accumulate, s->batch_size, BLOCK_SAMPLES_MAX);
+    if (s->min_nodes > s->node_count)
         return err_set(e, ERR_CONFIG, "/min_nodes: %d is more than the %d workers", s->min_nodes,
                        s->node_count);
     if (schedule_parse(&schedule, s->schedule, e) < 0)
@@ -266,28 +267,35 @@ int settings_check(const struct settings *s, struct err *e)
     return 0;
 }
 
-/* A document of an earlier version has no betas and no epsilon: they were the optimizer's own. */
-static void complete_betas(struct settings *s)
+void settings_set_optimizer(struct settings *s, enum optimizer_kind kind)
 {
-    const struct optimizer_defaults *own = &optimizer_kinds[s->optimizer];
+    const struct optimizer_defaults *own = &optimizer_kinds[kind];
 
-    if (s->beta1 != 0 || s->beta2 != 0 || s->epsilon != 0)
-        return;
+    s->optimizer = kind;
     s->beta1 = own->beta1;
     s->beta2 = own->beta2;
     s->epsilon = own->epsilon;
+    s->adamw_rate = own->adamw_rate;
+}
+
+/* A document of an earlier version has no betas and no epsilon: they were the optimizer's own. */
+static int parse_fields(struct settings *s, const json_t *doc, struct err *e)
+{
+    settings_default(s);
+    if (json_to_struct(s, doc, fields, "", e) < 0)
+        return e->code;
+    settings_set_optimizer(s, s->optimizer);
+    return json_to_struct(s, doc, fields, "", e);
 }
 
 int settings_parse(struct settings *s, const json_t *doc, struct err *e)
 {
     struct settings t;
 
-    settings_default(&t);
-    if (json_to_struct(&t, doc, fields, "", e) < 0 || settings_check(&t, e) < 0)
+    if (parse_fields(&t, doc, e) < 0 || settings_check(&t, e) < 0)
         return e->code;
     if (t.non_iid && strcmp(t.partition, "iid") == 0)
         strcpy(t.partition, "label_sorted");
-    complete_betas(&t);
     if (!t.server_codec[0]) {
         memcpy(t.server_codec, t.codec, sizeof t.codec);
         memcpy(t.server_codec_options, t.codec_options, sizeof t.codec_options);

@@ -79,6 +79,7 @@ struct settings {
     int warmup_steps;
     double momentum, weight_decay;
     double beta1, beta2, epsilon; /* of optimizers that have them; else 0 */
+    double adamw_rate;            /* muon: learn_rate of the tensors that adamw updates; else 0 */
     enum decay_of decay_of;
     double clip_norm; /* maximum norm of the gradient of an update; 0: no limit */
     /* After a loss or gradient that is not finite: fail, or skip the update. */
@@ -121,15 +122,17 @@ struct settings {
 /* The field at this offset in struct settings; NULL: none. */
 const struct json_field *settings_field(size_t offset);
 void settings_default(struct settings *s);
+/* Sets the optimizer, and its parameters from beta1 to adamw_rate to its own values. */
+void settings_set_optimizer(struct settings *s, enum optimizer_kind kind);
 /* ERR_CONFIG with the path of the invalid field, also if fields are inconsistent. */
 int settings_parse(struct settings *s, const json_t *doc, struct err *e);
 json_t *settings_json(const struct settings *s); /* NULL: no memory */
 int settings_check(const struct settings *s, struct err *e);
+/* The samples of a block in a step; the global batch has those of all blocks. */
+size_t settings_block_samples(const struct settings *s);
 /* The steps of each worker in the whole job, if nothing ends it early. */
 uint64_t settings_steps(const struct settings *s);
 bool settings_has_checkpoints(const struct settings *s);
-/* The samples of a block in a step; the global batch has those of all blocks. */
-size_t settings_block_samples(const struct settings *s);
 /* The steps of a worker from one checkpoint to the next; 0: the job writes none. */
 uint64_t settings_checkpoint_steps(const struct settings *s);
 /* Is a checkpoint written after this step (from 1)? */

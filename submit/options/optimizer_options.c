@@ -7,13 +7,13 @@
 
 #define PARAMETER(name)                                                                                      \
     {                                                                                                        \
-#name, offsetof(struct options, has_##name), offsetof(struct options, settings.name),                \
+        offsetof(struct options, has_##name), offsetof(struct options, settings.name),                       \
             offsetof(struct optimizer_defaults, name)                                                        \
     }
 static const struct {
-    const char *name;
     size_t given, setting, own;
-} parameters[] = {PARAMETER(momentum), PARAMETER(beta1), PARAMETER(beta2), PARAMETER(epsilon)};
+} parameters[] = {PARAMETER(momentum), PARAMETER(beta1), PARAMETER(beta2), PARAMETER(epsilon),
+                  PARAMETER(adamw_rate)};
 
 enum { N_PARAMETERS = sizeof parameters / sizeof *parameters };
 
@@ -45,18 +45,23 @@ static const char *names_with(char *out, size_t size, size_t i)
     return out;
 }
 
+static int no_parameter(const struct options *o, size_t i, struct err *e)
+{
+    char option[ARGS_NAME], names[256];
+
+    options_name(option, parameters[i].setting);
+    return err_set(e, ERR_USAGE, "--%s: %s has no %s; use --gradient-descent %s", option,
+                   optimizer_kinds[o->settings.optimizer].name, option, names_with(names, sizeof names, i));
+}
+
 int optimizer_options_check(const struct options *o, struct err *e)
 {
     const struct optimizer_defaults *kind = &optimizer_kinds[o->settings.optimizer];
-    char names[256];
 
     for (size_t i = 0; i < N_PARAMETERS; i++)
         if (is_given(o, i) && *(const double *)((const char *)o + parameters[i].setting) > 0 &&
             own_value(kind, i) == 0)
-            return err_set(e, ERR_USAGE, "--%s: %s has no %s; use --gradient-descent %s", parameters[i].name,
-                           kind->name, parameters[i].name, names_with(names, sizeof names, i));
-    if (o->has_beta2 && o->settings.beta2 == 0 && kind->beta2 > 0)
-        return err_set(e, ERR_USAGE, "--beta2: %s needs a value above 0", kind->name);
+            return no_parameter(o, i, e);
     return 0;
 }
 

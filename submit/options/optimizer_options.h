@@ -4,7 +4,7 @@
 
 #include "submit/options/submit_options.h"
 
-/* ERR_USAGE: the optimizer has no parameter that is given and not 0; a --beta2 of 0. */
+/* ERR_USAGE: the optimizer has no parameter that is given and not 0. */
 int optimizer_options_check(const struct options *o, struct err *e);
 /* Sets those that are not given to the optimizer's own values, 0 where it has none; and the learning rate and
  * the weight decay likewise. */

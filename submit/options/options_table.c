@@ -84,18 +84,24 @@ static struct args_option table[] = {
     {"warmup-steps", "", SETTING(warmup_steps), FOR_JOB, JOB, "N",
      "steps over which the learning rate rises to its initial value"},
     {"momentum", "", SETTING(momentum), FOR_JOB, JOB, "X",
-     "coefficient of momentum, nesterov and rmsprop_graves", GIVEN(has_momentum)},
+     "coefficient of momentum, nesterov, rmsprop_graves and muon", GIVEN(has_momentum)},
     {"beta1", "", SETTING(beta1), FOR_JOB, JOB, "X",
-     "adam, adamw: share of the mean gradient that is kept in a step; lion: its share in the sign",
+     "adam, adamw, and muon's adamw: share of the mean gradient that is kept in a step; lion: its share in "
+     "the sign",
      GIVEN(has_beta1)},
     {"beta2", "", SETTING(beta2), FOR_JOB, JOB, "X",
-     "adam, adamw: share of the mean squared gradient that is kept in a step; lion: that of the mean "
+     "adam, adamw, and muon's adamw: share of the mean squared gradient that is kept in a step; lion: that "
+     "of the mean "
      "gradient",
      GIVEN(has_beta2)},
     {"epsilon", "", SETTING(epsilon), FOR_JOB, JOB, "X",
-     "adam, adamw: added to the root by which a step is divided", GIVEN(has_epsilon)},
+     "adam, adamw, and muon's adamw: added to the root by which a step is divided", GIVEN(has_epsilon)},
+    {"adamw-rate", "", SETTING(adamw_rate), FOR_JOB, JOB, "X",
+     "muon: learning rate of the tensors that adamw updates, such as biases, embeddings and the head; the "
+     "schedule applies to it, too",
+     GIVEN(has_adamw_rate)},
     {"weight-decay", "", SETTING(weight_decay), FOR_JOB, JOB, "X",
-     "fraction of the weights added to the gradient; adamw and lion: subtracted from the weights",
+     "fraction of the weights added to the gradient; adamw, lion and muon: subtracted from the weights",
      GIVEN(has_weight_decay)},
     {"decay-of", "", SETTING(decay_of), FOR_JOB, JOB, NULL,
      "parameters that have the weight decay: all, or matrices, the tensors of two and more dimensions, so "

@@ -104,7 +104,7 @@ struct options {
     bool all; /* of list */
     int node;
     bool has_node, has_gradient_descent, has_learn_rate, has_momentum, has_weight_decay, has_beta1, has_beta2,
-        has_epsilon, has_partition, has_csv_style;
+        has_epsilon, has_adamw_rate, has_partition, has_csv_style;
     char plot_x[8], plot_y[64], plot_file[8], log_x[8]; /* of plot */
     char png[PATH_MAX], svg[PATH_MAX];
     int plot_width, plot_height; /* in characters, of a picture in pixels; 0: not given */

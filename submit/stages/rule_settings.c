@@ -379,7 +379,30 @@ int rule_settings_check_limits(const struct submission *s, const struct codec_fa
     return check_limits(&s->settings, f, f->limits, e);
 }
 
+/* Muon needs matrices as a whole, and to know which are the embedding and the head. */
+static int check_muon(const struct submission *s, const struct codec_facts *f, struct err *e)
+{
+    const struct settings *set = &s->settings;
+
+    if (set->optimizer != OPTIMIZER_MUON)
+        return 0;
+    if (s->opt->trainer[0]) {
+        err_set(e, ERR_CONFIG,
+                "--gradient-descent muon: a program does not say which of its tensors are its "
+                "embedding and its head, which muon leaves to adamw");
+        return err_hint(e, "Take --gradient-descent adamw or lion.");
+    }
+    if (!f->updates_on_server || set->server_count < 2 || set->placement == PLACEMENT_ROUND_ROBIN)
+        return 0;
+    err_set(
+        e, ERR_CONFIG,
+        "--gradient-descent muon updates matrices as a whole, and each of the %d servers that run it under "
+        "codec %s may have a part of one",
+        set->server_count, f->name);
+    return err_hint(e, "--placement round_robin gives whole tensors to the servers.");
+}
+
 int rule_settings_choose_path(struct submission *s, const struct codec_facts *f, struct err *e)
 {
-    return choose_path(s, f, e) < 0 ? e->code : check_effects(s, f, true, e);
+    return check_muon(s, f, e) < 0 || choose_path(s, f, e) < 0 ? e->code : check_effects(s, f, true, e);
 }

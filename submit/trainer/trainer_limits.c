@@ -33,6 +33,7 @@ static const struct {
     {AT(settings.beta1), "has its own optimizer", ARGUMENT, true},
     {AT(settings.beta2), "has its own optimizer", ARGUMENT, true},
     {AT(settings.epsilon), "has its own optimizer", ARGUMENT, true},
+    {AT(settings.adamw_rate), "has its own optimizer", ARGUMENT, true},
     {AT(settings.decay_of), "has its own optimizer", ARGUMENT, true},
     {AT(settings.clip_norm), "has its own optimizer",
      "Leave --%s out; the program clips the gradient that its optimizer gets.", true},

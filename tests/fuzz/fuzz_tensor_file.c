@@ -85,7 +85,7 @@ static struct checkpoint *node(struct model_spec *spec)
                                                .grads = net_grads(c.net)},
                      &e) < 0)
         abort();
-    set.optimizer = OPTIMIZER_ADAM;
+    settings_set_optimizer(&set, OPTIMIZER_ADAM);
     json_decref(doc);
     return &c;
 }

@@ -68,6 +68,40 @@ class Lion(torch.optim.Optimizer):
                 m.mul_(b2).add_((1 - b2) * p.grad)
 
 
+def newton_schulz(g):
+    """zeropower_via_newtonschulz5 of Jordan's Muon, in double."""
+    a, b, c = 3.4445, -4.7750, 2.0315
+    x = g.T if g.shape[0] > g.shape[1] else g
+    x = x / (x.norm() + 1e-7)
+    for _ in range(5):
+        y = x @ x.T
+        x = a * x + (b * y + c * y @ y) @ x
+    return x.T if g.shape[0] > g.shape[1] else x
+
+
+class Muon(torch.optim.Optimizer):
+    """Jordan et al. 2024 (github.com/KellerJordan/Muon), in double, where there the iteration is in bfloat16. The first 6
+    parameters are a matrix of (inputs, outputs), so torch's (outputs, inputs) transposed; the last is updated by AdamW."""
+
+    def __init__(self, params, inputs, weight_decay=0):
+        super().__init__(params, {"inputs": inputs, "weight_decay": weight_decay})
+        w, rest = (group["params"][0] for group in self.param_groups)
+        self.w, self.m, self.inputs = w.detach().double(), torch.zeros(6, dtype=torch.float64), inputs
+        self.rest = torch.optim.AdamW([rest], lr=0.3 * LR, betas=(0.9, 0.95), eps=1e-10,
+                                      weight_decay=self.param_groups[1]["weight_decay"])
+
+    @torch.no_grad()
+    def step(self):
+        w = self.param_groups[0]["params"][0]
+        g = w.grad.double()
+        self.m = 0.95 * self.m + g
+        step = newton_schulz((g + 0.95 * self.m).reshape(self.inputs, -1).T)
+        step = step * max(1, step.shape[0] / step.shape[1]) ** 0.5
+        self.w = self.w * (1 - LR * self.param_groups[0]["weight_decay"]) - LR * step.T.reshape(6)
+        w.copy_(self.w)
+        self.rest.step()
+
+
 def adagrad(params, **kw):
     return torch.optim.Adagrad(params, lr=LR, eps=1e-7, **kw)
 
@@ -115,6 +149,8 @@ VARIANTS = {
     "gradient_decay": (sgd, {}, 0, 0, decay),
     "adamw 0.8 0.95 1e-3, decay": (adamw, {"betas": (0.8, 0.95), "eps": 1e-3}, 0.1, 0, None),
     "adamw, decay of 4": (adamw, {}, ((4, 0.1), (3, 0)), 0, None),
+    "muon of 2 inputs": (Muon, {"inputs": 2}, ((6, 0), (1, 0)), 0, None),
+    "muon of 3 inputs, decay": (Muon, {"inputs": 3}, ((6, 0.1), (1, 0.1)), 0, None),
     "lion": (Lion, {}, 0, 0, None),
     "lion 0.95 0.98, decay, clip": (Lion, {"betas": (0.95, 0.98)}, 0.1, 1.5, None),
 }

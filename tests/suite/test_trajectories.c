@@ -376,7 +376,7 @@ static bool simulate(const struct rule *r, enum combine_path_kind path, int n, e
     set.epochs = 1;
     set.steps_per_epoch = STEPS;
     set.local_steps = EVERY;
-    set.optimizer = kind;
+    settings_set_optimizer(&set, kind);
     set.learn_rate = lr;
     set.weight_decay = decay;
     how.gradients = P;

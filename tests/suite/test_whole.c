@@ -273,7 +273,7 @@ static void train(float *out, const char *codec, int n_servers)
     set.epochs = 1;
     set.steps_per_epoch = STEPS;
     set.learn_rate = 0.05;
-    set.optimizer = OPTIMIZER_MOMENTUM;
+    settings_set_optimizer(&set, OPTIMIZER_MOMENTUM);
     set.momentum = 0.9;
     set.on_nonfinite = NONFINITE_SKIPS;
     how.gradients = N_PARAMS;

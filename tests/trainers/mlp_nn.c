@@ -109,6 +109,7 @@ static int open_data(struct program *g, const char *folder, struct err *e)
     const struct optimizer_config how = {.kind = g->set.optimizer,
                                          .momentum = (float)g->set.momentum,
                                          .weight_decay = (float)g->set.weight_decay,
+                                         .has_parameters = true,
                                          .beta1 = g->set.beta1,
                                          .beta2 = g->set.beta2,
                                          .epsilon = g->set.epsilon};

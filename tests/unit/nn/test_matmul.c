@@ -334,6 +334,38 @@ TEST(processes_on_one_machine_use_no_more_threads_than_processors_in_total)
     blas_set_threads(1, 1);
 }
 
+/* In the form for this processor, for any, and by halves. */
+TEST(an_exact_product_has_the_same_bits_in_each_form)
+{
+    static const int shapes[][3] = {{1, 1, 1},    {5, 16, 7},  {16, 33, 20},
+                                    {40, 17, 64}, {33, 33, 9}, {48, 48, 48}};
+    struct rng r;
+
+    rng_init(&r, 1, 2, 3);
+    for (size_t s = 0; s < N_OF(shapes); s++)
+        for (int b_t = 0; b_t < 2; b_t++) {
+            int m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
+            float *a = unit_normals((size_t)(m * k), &r), *b = unit_normals((size_t)(k * n), &r);
+            float *c = malloc((size_t)(m * n) * sizeof *c), *d = malloc((size_t)(m * n) * sizeof *d);
+            float *space = malloc(matmul_pack_size(n, k) * sizeof *space);
+
+            matmul_exact(b_t, false, m, n, k, a, b, space, c);
+            matmul_exact_loop(b_t, m, n, k, a, b, d);
+            assert_is_product(false, b_t, m, n, k, a, b, 0, d, d);
+            assert_memory_equal(c, d, (size_t)(m * n) * sizeof *c);
+            if (m == n) {
+                matmul_exact(true, false, m, n, k, a, a, space, c);
+                matmul_exact(true, true, m, n, k, a, a, space, d);
+                assert_memory_equal(c, d, (size_t)(m * n) * sizeof *c);
+            }
+            free(a);
+            free(b);
+            free(c);
+            free(d);
+            free(space);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +380,7 @@ int main(void)
         cmocka_unit_test(kernels_use_only_instructions_of_the_processor),
         cmocka_unit_test(there_are_no_more_threads_than_processors),
         cmocka_unit_test(processes_on_one_machine_use_no_more_threads_than_processors_in_total),
+        cmocka_unit_test(an_exact_product_has_the_same_bits_in_each_form),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

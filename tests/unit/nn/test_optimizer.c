@@ -30,30 +30,33 @@ static const struct {
     float lr, momentum, weight_decay, clip;
     double beta1, beta2, epsilon;
     size_t n_decay; /* 0: all */
+    size_t rows;    /* of a matrix, the first 6 parameters; 0: none */
 } variants[] = {
-    {"sgd", OPTIMIZER_SGD, 0.01f, 0, 0, 0, 0, 0, 0, 0},
-    {"sgd, decay", OPTIMIZER_SGD, 0.01f, 0, 0.1f, 0, 0, 0, 0, 0},
-    {"sgd, clip", OPTIMIZER_SGD, 0.01f, 0, 0, 1.5f, 0, 0, 0, 0},
-    {"momentum", OPTIMIZER_MOMENTUM, 0.01f, 0.9f, 0, 0, 0, 0, 0, 0},
-    {"momentum 0.5, decay", OPTIMIZER_MOMENTUM, 0.01f, 0.5f, 0.1f, 0, 0, 0, 0, 0},
-    {"nesterov", OPTIMIZER_NESTEROV, 0.01f, 0.9f, 0, 0, 0, 0, 0, 0},
-    {"nesterov, decay, clip", OPTIMIZER_NESTEROV, 0.01f, 0.9f, 0.1f, 1.5f, 0, 0, 0, 0},
-    {"adam", OPTIMIZER_ADAM, 0.01f, 0, 0, 0, 0, 0, 0, 0},
-    {"adam, decay, clip", OPTIMIZER_ADAM, 0.01f, 0, 0.1f, 1.5f, 0, 0, 0, 0},
-    {"adamw, decay", OPTIMIZER_ADAMW, 0.01f, 0, 0.1f, 0, 0, 0, 0, 0},
-    {"adagrad", OPTIMIZER_ADAGRAD, 0.01f, 0, 0, 0, 0, 0, 0, 0},
-    {"adagrad, decay", OPTIMIZER_ADAGRAD, 0.01f, 0, 0.1f, 0, 0, 0, 0, 0},
-    {"adadelta", OPTIMIZER_ADADELTA, 1, 0, 0, 0, 0, 0, 0, 0},
-    {"adadelta, decay", OPTIMIZER_ADADELTA, 1, 0, 0.1f, 0, 0, 0, 0, 0},
-    {"rmsprop", OPTIMIZER_RMSPROP, 0.01f, 0, 0, 0, 0, 0, 0, 0},
-    {"rmsprop, decay", OPTIMIZER_RMSPROP, 0.01f, 0, 0.1f, 0, 0, 0, 0, 0},
-    {"rmsprop_graves", OPTIMIZER_RMSPROP_GRAVES, 0.01f, 0.9f, 0, 0, 0, 0, 0, 0},
-    {"rmsprop_graves 0.5, decay", OPTIMIZER_RMSPROP_GRAVES, 0.01f, 0.5f, 0.1f, 0, 0, 0, 0, 0},
-    {"gradient_decay", OPTIMIZER_GRADIENT_DECAY, 0.01f, 0, 0, 0, 0, 0, 0, 0},
-    {"adamw 0.8 0.95 1e-3, decay", OPTIMIZER_ADAMW, 0.01f, 0, 0.1f, 0, 0.8, 0.95, 1e-3, 0},
-    {"adamw, decay of 4", OPTIMIZER_ADAMW, 0.01f, 0, 0.1f, 0, 0, 0, 0, 4},
-    {"lion", OPTIMIZER_LION, 0.01f, 0, 0, 0, 0, 0, 0, 0},
-    {"lion 0.95 0.98, decay, clip", OPTIMIZER_LION, 0.01f, 0, 0.1f, 1.5f, 0.95, 0.98, 0, 0},
+    {"sgd", OPTIMIZER_SGD, 0.01f, 0, 0, 0, 0, 0, 0, 0, 0},
+    {"sgd, decay", OPTIMIZER_SGD, 0.01f, 0, 0.1f, 0, 0, 0, 0, 0, 0},
+    {"sgd, clip", OPTIMIZER_SGD, 0.01f, 0, 0, 1.5f, 0, 0, 0, 0, 0},
+    {"momentum", OPTIMIZER_MOMENTUM, 0.01f, 0.9f, 0, 0, 0, 0, 0, 0, 0},
+    {"momentum 0.5, decay", OPTIMIZER_MOMENTUM, 0.01f, 0.5f, 0.1f, 0, 0, 0, 0, 0, 0},
+    {"nesterov", OPTIMIZER_NESTEROV, 0.01f, 0.9f, 0, 0, 0, 0, 0, 0, 0},
+    {"nesterov, decay, clip", OPTIMIZER_NESTEROV, 0.01f, 0.9f, 0.1f, 1.5f, 0, 0, 0, 0, 0},
+    {"adam", OPTIMIZER_ADAM, 0.01f, 0, 0, 0, 0, 0, 0, 0, 0},
+    {"adam, decay, clip", OPTIMIZER_ADAM, 0.01f, 0, 0.1f, 1.5f, 0, 0, 0, 0, 0},
+    {"adamw, decay", OPTIMIZER_ADAMW, 0.01f, 0, 0.1f, 0, 0, 0, 0, 0, 0},
+    {"adagrad", OPTIMIZER_ADAGRAD, 0.01f, 0, 0, 0, 0, 0, 0, 0, 0},
+    {"adagrad, decay", OPTIMIZER_ADAGRAD, 0.01f, 0, 0.1f, 0, 0, 0, 0, 0, 0},
+    {"adadelta", OPTIMIZER_ADADELTA, 1, 0, 0, 0, 0, 0, 0, 0, 0},
+    {"adadelta, decay", OPTIMIZER_ADADELTA, 1, 0, 0.1f, 0, 0, 0, 0, 0, 0},
+    {"rmsprop", OPTIMIZER_RMSPROP, 0.01f, 0, 0, 0, 0, 0, 0, 0, 0},
+    {"rmsprop, decay", OPTIMIZER_RMSPROP, 0.01f, 0, 0.1f, 0, 0, 0, 0, 0, 0},
+    {"rmsprop_graves", OPTIMIZER_RMSPROP_GRAVES, 0.01f, 0.9f, 0, 0, 0, 0, 0, 0, 0},
+    {"rmsprop_graves 0.5, decay", OPTIMIZER_RMSPROP_GRAVES, 0.01f, 0.5f, 0.1f, 0, 0, 0, 0, 0, 0},
+    {"gradient_decay", OPTIMIZER_GRADIENT_DECAY, 0.01f, 0, 0, 0, 0, 0, 0, 0, 0},
+    {"adamw 0.8 0.95 1e-3, decay", OPTIMIZER_ADAMW, 0.01f, 0, 0.1f, 0, 0.8, 0.95, 1e-3, 0, 0},
+    {"adamw, decay of 4", OPTIMIZER_ADAMW, 0.01f, 0, 0.1f, 0, 0, 0, 0, 4, 0},
+    {"muon of 2 inputs", OPTIMIZER_MUON, 0.01f, 0.95f, 0, 0, 0.9, 0.95, 1e-10, 6, 2},
+    {"muon of 3 inputs, decay", OPTIMIZER_MUON, 0.01f, 0.95f, 0.1f, 0, 0.9, 0.95, 1e-10, 6, 3},
+    {"lion", OPTIMIZER_LION, 0.01f, 0, 0, 0, 0, 0, 0, 0, 0},
+    {"lion 0.95 0.98, decay, clip", OPTIMIZER_LION, 0.01f, 0, 0.1f, 1.5f, 0.95, 0.98, 0, 0, 0},
 };
 
 static const float *reference(const struct tensor_file *f, const char *name, size_t n)
@@ -66,7 +69,8 @@ static const float *reference(const struct tensor_file *f, const char *name, siz
 }
 
 /* Two correct float32 programs drift apart by roundings, 6e-8 of the weight each: after 100 steps by at
- * most 2.5e-7 of a weight's size, or of 1 where the weight is smaller. */
+ * most 2.5e-7 of a weight's size, or of 1 where the weight is smaller. Muon is compared with double: each
+ * step of 0.01 adds at most 485 roundings of 6e-8 (test_orthogonal.c), 3e-5 in 100 steps; found are 8e-7. */
 TEST(every_optimizer_matches_the_iterates_of_pytorch)
 {
     enum { STEPS = 100, PARAMS = 7 };
@@ -78,16 +82,21 @@ TEST(every_optimizer_matches_the_iterates_of_pytorch)
     for (size_t k = 0; k < N_OF(variants); k++) {
         const float *grads = reference(&f, "grads", (size_t)STEPS * PARAMS);
         const float *expected = reference(&f, variants[k].name, (size_t)STEPS * PARAMS);
-        const struct optimizer_part parts[] = {{.n = variants[k].n_decay, .decays = true},
-                                               {.n = PARAMS - variants[k].n_decay}};
+        size_t n = variants[k].n_decay, rows = variants[k].rows;
+        const struct optimizer_part parts[] = {
+            {.n = n, .decays = true, .rows = rows, .cols = rows > 0 ? n / rows : 0},
+            {.n = PARAMS - n, .decays = rows > 0}};
         const struct optimizer_config cfg = {.kind = variants[k].kind,
                                              .momentum = variants[k].momentum,
                                              .weight_decay = variants[k].weight_decay,
+                                             .has_parameters = variants[k].beta2 > 0 || rows > 0,
                                              .beta1 = variants[k].beta1,
                                              .beta2 = variants[k].beta2,
                                              .epsilon = variants[k].epsilon,
+                                             .adamw_share = 0.3,
                                              .parts = parts,
-                                             .n_parts = variants[k].n_decay > 0 ? 2 : 0};
+                                             .n_parts = n > 0 ? 2 : 0};
+        const float bound = rows > 0 ? 2e-6f : 5e-7f;
         struct optimizer *o;
         float w[PARAMS];
 
@@ -99,7 +108,7 @@ TEST(every_optimizer_matches_the_iterates_of_pytorch)
 
             optimizer_step(o, w, grads, variants[k].lr, scale);
             for (int i = 0; i < PARAMS; i++)
-                if (!(fabsf(w[i] - expected[i]) <= 5e-7f * fmaxf(1, fabsf(expected[i]))))
+                if (!(fabsf(w[i] - expected[i]) <= bound * fmaxf(1, fabsf(expected[i]))))
                     fail_msg("%s, step %d, parameter %d: %.9g, PyTorch has %.9g", variants[k].name, t + 1, i,
                              (double)w[i], (double)expected[i]);
         }
@@ -115,7 +124,7 @@ TEST(every_optimizer_gives_the_same_bits_on_every_processor)
     enum { STEPS = 300, SOME = 77 }; /* whole vectors, and a remainder */
     static const uint32_t sums[N_OPTIMIZERS] = {0x26f16b82, 0xce87670d, 0x71113d6c, 0x8c5faef9,
                                                 0xd9825052, 0xbcfa55cc, 0xe9d56e,   0xa306fc6b,
-                                                0xc569f118, 0x68b83706, 0x8b61d297};
+                                                0xc569f118, 0x68b83706, 0x8b61d297, 0x4f3edbd0};
 
     for (enum optimizer_kind k = 0; k < N_OPTIMIZERS; k++) {
         struct optimizer *o = make(k, SOME, 0.9f, 0.01f);
@@ -238,8 +247,9 @@ TEST(parameters_are_updated_the_same_way_for_any_count)
 TEST(the_decay_of_each_part_is_its_own)
 {
     enum { COUNT = 9000 };
-    static const struct optimizer_part parts[] = {{7, true}, {0, false},    {2041, false},
-                                                  {1, true}, {3000, false}, {3951, true}};
+    static const struct optimizer_part parts[] = {
+        {.n = 7, .decays = true}, {.n = 0},    {.n = 2041},
+        {.n = 1, .decays = true}, {.n = 3000}, {.n = 3951, .decays = true}};
     float *w[3], *g = malloc(COUNT * sizeof *g);
     struct err e;
 

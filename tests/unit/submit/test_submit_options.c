@@ -125,6 +125,7 @@ TEST(every_optimizer_has_its_own_defaults)
         {"rmsprop_graves", 1e-4, 0, 0.9, 0, 0, 0},
         {"gradient_decay", 0.03, 0, 0, 0, 0, 0},
         {"lion", 1e-4, 0, 0, 0.9, 0.99, 0},
+        {"muon", 0.02, 0, 0.95, 0.9, 0.95, 1e-10},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
@@ -146,17 +147,19 @@ TEST(parameters_of_an_optimizer_apply_only_to_those_that_have_them)
     assert_ok(PARSE("--gradient-descent", "nesterov", "--momentum", "0.5"));
     assert_true(o.settings.momentum == 0.5);
     assert_int_equal(PARSE("--gradient-descent", "adam", "--momentum", "0.5"), ERR_USAGE);
-    assert_string_equal(e.text, "--momentum: adam has no momentum; use --gradient-descent momentum, nesterov "
-                                "or rmsprop_graves");
+    assert_string_equal(e.text, "--momentum: adam has no momentum; use --gradient-descent momentum, "
+                                "nesterov, rmsprop_graves or muon");
     assert_int_equal(PARSE("--momentum", "0.9"), ERR_USAGE);
     assert_ok(PARSE("--momentum", "0"));
     assert_int_equal(PARSE("--gradient-descent", "momentum", "--momentum", "1"), ERR_USAGE);
     assert_ok(PARSE("--gradient-descent", "adamw", "--beta1", "0", "--beta2", "0.95", "--epsilon", "0"));
     assert_true(o.settings.beta1 == 0 && o.settings.beta2 == 0.95 && o.settings.epsilon == 0);
     assert_int_equal(PARSE("--gradient-descent", "lion", "--epsilon", "1e-8"), ERR_USAGE);
-    assert_string_equal(e.text, "--epsilon: lion has no epsilon; use --gradient-descent adam or adamw");
-    assert_int_equal(PARSE("--gradient-descent", "lion", "--beta2", "0"), ERR_USAGE);
-    assert_error_has("--beta2: lion needs a value above 0");
+    assert_string_equal(e.text, "--epsilon: lion has no epsilon; use --gradient-descent adam, adamw or muon");
+    assert_int_equal(PARSE("--gradient-descent", "adamw", "--adamw-rate", "0.1"), ERR_USAGE);
+    assert_string_equal(e.text, "--adamw-rate: adamw has no adamw-rate; use --gradient-descent muon");
+    assert_ok(PARSE("--gradient-descent", "lion", "--beta1", "0", "--beta2", "0")); /* signs of gradients */
+    assert_true(o.settings.beta1 == 0 && o.settings.beta2 == 0);
     assert_int_equal(PARSE("--gradient-descent", "adam", "--beta1", "1"), ERR_USAGE);
 }
 
