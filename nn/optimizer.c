@@ -7,13 +7,14 @@
 #include <string.h>
 
 #include "nn/kernels/orthogonal.h"
+#include "nn/kernels/parallel.h"
 #include "nn/kernels/zeros.h"
 #include "shared/base/compiler.h"
 #include "shared/base/number.h"
 
 /* Vectors are processed in chunks that stay in the first-level cache, so that the gradient is read from
  * memory once for its norm and the step. */
-enum { CHUNK = 2048 };
+enum { CHUNK = 2048, CHUNKS_FOR_THREADS = 32 /* starting them takes as long as some 10 chunks */ };
 
 struct update_step { /* values common to all parameters of a part */
     size_t n;        /* of this piece */
@@ -500,7 +501,10 @@ double optimizer_step(struct optimizer *o, float *params, const float *grads, fl
 
     pass.s.weight_m = 1 - number_power(o->beta1, o->t);
     pass.s.weight_v = 1 - number_power(o->beta2, o->t);
-    step_chunks(&pass, 0, n_chunks);
+    if (n_chunks >= CHUNKS_FOR_THREADS)
+        parallel_for(n_chunks, step_chunks, &pass);
+    else
+        step_chunks(&pass, 0, n_chunks);
     for (size_t i = 0; i < o->n_parts; i++)
         if (is_matrix(o, &o->parts[i].is))
             matrix_step(o, pass.s, &o->parts[i], params, grads);

@@ -9,6 +9,7 @@
 #include "nn/kernels/lanes.h"
 #include "nn/kernels/narrow.h"
 #include "nn/kernels/onednn.h"
+#include "nn/kernels/parallel.h"
 #include "shared/base/compiler.h"
 
 /* On other processors than x86-64, oneDNN's products are loops in C++, and OpenBLAS' are assembly. */
@@ -105,6 +106,7 @@ FAST void matmul_add_rows(float *restrict sum, const float *restrict a, size_t n
 /* Twelve sums of eight lanes hide the latency of additions and fit sixteen registers with two vectors of b
  * and a value of a. With four lanes there are 24 sums in 32 registers. */
 enum { ROWS = 6, COLS = 16, PARTS = COLS / LANES };
+enum { PARALLEL_PRODUCTS = 1 << 19 /* they take as long as starting threads some ten times */ };
 
 /* Several threads, and AVX-512 where its vectors are twice as fast, are left to the libraries. On processors
  * that halve AVX-512, oneDNN's loop is a little faster, but slow for a transposed operand. */
@@ -283,6 +285,8 @@ void matmul_exact(bool b_t, bool is_symmetric, int m, int n, int k, const float 
 
     if (!cpu_fuses())
         matmul_exact_loop(b_t, m, n, k, a, b, c);
+    else if ((double)m * n * k >= PARALLEL_PRODUCTS)
+        parallel_for(n_panels, exact_panels, &x);
     else
         exact_panels(&x, 0, n_panels);
 }

@@ -135,7 +135,7 @@ static struct args_option table[] = {
      "library for matrix products: the faster of OpenBLAS and oneDNN per shape, or OpenBLAS only; narrow "
      "products use built-in loops"},
     {"threads", "", SETTING(threads), FOR_MODEL_AND_DATA, JOB, "N",
-     "threads of a node in a matrix product, at most its number of processors"},
+     "threads of a node in a matrix product and in the optimizer's step, at most its number of processors"},
     {"placement", "", SETTING(placement), FOR_JOB, JOB, NULL,
      "which parameter server holds which parameters: ranges of equal length, or whole tensors in turn"},
     {"path", "", SETTING(path), FOR_JOB, JOB, NULL,
