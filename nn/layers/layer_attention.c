@@ -12,14 +12,20 @@
  *     dV = P^T dO      dQ = dS K      dK = dS^T Q
  *     dW = x^T [dQ dK dV]      db = sum of [dQ dK dV]      dx = [dQ dK dV] W^T
  *
+ * With rope, value k and value k + e/2 of each query and key are a point that is rotated by the angle t w_k,
+ * w_k = base^(-2k/e), t the step (Su et al. 2021; the pairs of Hugging Face's and Meta's LLaMA); the gradient is
+ * rotated back.
+ *
  * Only the lower triangles of S, P, dP and dS are computed. dQ, dK and dV overwrite Q, K and V, and dO
  * overwrites O. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/strip.h"
 #include "nn/kernels/vecmath.h"
+#include "nn/kernels/zeros.h"
 #include "nn/layers/layer.h"
 #include "shared/base/compiler.h"
 
@@ -77,6 +83,53 @@ static struct attention_tensors tensors_of(const struct layer_spec *s, float *co
 {
     return s->n_tensors == 4 ? (struct attention_tensors){t[0], t[1], t[2], t[3]}
                              : (struct attention_tensors){t[0], NULL, t[1], NULL};
+}
+
+static void attention_close(struct layer *l)
+{
+    free(l->own);
+}
+
+static int attention_open(struct layer *l, int max_batch, struct err *e)
+{
+    const struct attention_size z = attention_size_of(l->spec);
+    const size_t half = z.e / 2;
+    float *cosine;
+
+    (void)max_batch;
+    if (l->spec->attention.rope <= 0)
+        return 0;
+    l->own = cosine = zeros_new(2 * z.time * half);
+    if (!cosine)
+        return err_set(e, ERR_NOMEM, "no memory for the angles of %zu steps", z.time);
+    for (size_t t = 0; t < z.time; t++)
+        for (size_t k = 0; k < half; k++) {
+            double angle = (double)t * pow((double)l->spec->attention.rope, -2.0 * (double)k / (double)z.e);
+
+            cosine[t * half + k] = (float)cos(angle);
+            cosine[(z.time + t) * half + k] = (float)sin(angle);
+        }
+    return 0;
+}
+
+/* Rotates the queries and keys of qkv (rows, 3 d), all steps of n samples; `sign` -1 rotates back. */
+FAST static void rotate_heads(float *restrict qkv, size_t n, const struct attention_size *z,
+                              const float *restrict cosine, float sign)
+{
+    const size_t half = z->e / 2;
+    const float *restrict sine = cosine + z->time * half;
+
+    for (size_t row = 0; row < n * z->time; row++, qkv += 3 * z->d) {
+        const size_t at = row % z->time * half;
+
+        for (size_t h = 0; h < 2 * z->d; h += z->e)
+            for (size_t k = 0; k < half; k++) {
+                float a = qkv[h + k], b = qkv[h + half + k], s = sign * sine[at + k];
+
+                qkv[h + k] = a * cosine[at + k] - b * s;
+                qkv[h + half + k] = b * cosine[at + k] + a * s;
+            }
+    }
 }
 
 /* y (n, out) = x (n, in) w + b; b may be NULL. */
@@ -207,6 +260,8 @@ static void attention_forward(const struct layer *l, const float *x, const struc
     const size_t rows = (size_t)p->n * z.time;
 
     project(l->work + at.qkv, x, w.weight, w.bias, rows, z.d, 3 * z.d);
+    if (l->own)
+        rotate_heads(l->work + at.qkv, (size_t)p->n, &z, l->own, 1);
     for (size_t i = 0; i < (size_t)p->n; i++)
         for (size_t h = 0; h < z.heads; h++) {
             const struct attention_head g = head_at(&z, &at, l->work, i, h);
@@ -234,11 +289,16 @@ static void attention_backward(const struct layer *l, const float *x, float *dy,
 
             head_backward(&z, &g, l->work + at.dp, l->work + at.dq, l->work + at.across);
         }
+    if (l->own)
+        rotate_heads(qkv, (size_t)p->n, &z, l->own, -1);
     pass_pause(p);
     project_back(x, qkv, dw.weight, dw.bias, rows, z.d, 3 * z.d);
     if (dx)
         matmul(false, true, (int)rows, (int)z.d, (int)(3 * z.d), qkv, w.weight, 0, dx);
 }
 
-const struct layer_ops layer_attention = {
-    .work = attention_work, .forward = attention_forward, .backward = attention_backward};
+const struct layer_ops layer_attention = {.work = attention_work,
+                                          .open = attention_open,
+                                          .close = attention_close,
+                                          .forward = attention_forward,
+                                          .backward = attention_backward};

@@ -180,22 +180,40 @@ class Positions(nn.Module):
 
 
 class Attention(nn.Module):
-    """Causal self-attention of several heads on (samples, time, values)."""
+    """Causal self-attention of several heads on (samples, time, values). rope: the base of a rotary embedding, 0: none."""
 
-    def __init__(self, units: int, heads: int, bias: bool = True) -> None:
+    def __init__(self, units: int, heads: int, bias: bool = True, rope: float = 0) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.rope = heads, rope
         self.qkv = nn.Linear(units, 3 * units, bias)
         self.output = nn.Linear(units, units, bias)
 
     def forward(self, x: Tensor) -> Tensor:
         n, time, units = x.shape
         q, k, v = (t.reshape(n, time, self.heads, -1).transpose(1, 2) for t in self.qkv(x).split(units, 2))
+        if self.rope:
+            q, k = self._rotated(q), self._rotated(k)
         scores = q @ k.transpose(2, 3) / (units // self.heads) ** 0.5
         later = torch.ones(time, time, dtype=torch.bool, device=x.device).triu(1)
         mixed = functional.softmax(scores.masked_fill(later, float("-inf")), -1) @ v
         y: Tensor = self.output(mixed.transpose(1, 2).reshape(n, time, units))
         return y
+
+
+    def _rotated(self, x: Tensor) -> Tensor:
+        time, e = x.shape[2:]
+        angles = torch.arange(time)[:, None] * self.rope ** (-2 * torch.arange(e // 2, dtype=torch.float64) / e)
+        cosine, sine = (f(angles).to(x).repeat(1, 2) for f in (torch.cos, torch.sin))
+        first, second = x.chunk(2, -1)
+        return x * cosine + torch.cat([-second, first], -1) * sine
+
+
+class SwiGLU(nn.Module):
+    """silu of the first half of the last dimension, times the second half."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        a, b = x.chunk(2, -1)
+        return functional.silu(a) * b
 
 
 class RMSNorm(nn.Module):

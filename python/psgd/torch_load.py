@@ -31,6 +31,7 @@ from .torch_layers import (
     Residual,
     RMSNorm,
     SlopedHardtanh,
+    SwiGLU,
     Text,
     TiedHead,
     TimeBatchNorm,
@@ -188,7 +189,8 @@ def make_attention(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
     tensors = {"qkv.weight": t["weight"].T, "output.weight": t["output_weight"].T}
     if "bias" in t:
         tensors.update({"qkv.bias": t["bias"], "output.bias": t["output_bias"]})
-    return assign(Attention(walk.shape[1], int(keys["heads"]), "bias" in t), **tensors)
+    module = Attention(walk.shape[1], int(keys["heads"]), "bias" in t, float(keys.get("rope", 0)))
+    return assign(module, **tensors)
 
 
 def make_head(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
@@ -250,6 +252,7 @@ MAKERS: Dict[str, Callable[[Keys, Tensors, Walk], nn.Module]] = {
     "position_embedding": make_position_embedding,
     "attention": make_attention,
     "head": make_head,
+    "swiglu": lambda keys, t, walk: SwiGLU(),
     "lstm": make_lstm,
     "gru": make_gru,
     "mean_over_time": lambda keys, t, walk: MeanOverTime(),

@@ -29,6 +29,7 @@ from .torch_layers import (
     Residual,
     RMSNorm,
     SlopedHardtanh,
+    SwiGLU,
     TiedHead,
     TimeBatchNorm,
 )
@@ -149,12 +150,10 @@ def save_positions(m: Positions, walk: Walk) -> Layer:
 
 def save_attention(m: Attention, walk: Walk) -> Layer:
     tensors = {"weight": m.qkv.weight.detach().T, "output_weight": m.output.weight.detach().T}
+    keys = {"kind": "attention", "heads": m.heads, **({"rope": m.rope} if m.rope else {})}
     if m.qkv.bias is None:
-        return {"kind": "attention", "heads": m.heads, "bias": False}, tensors
-    return (
-        {"kind": "attention", "heads": m.heads},
-        {**tensors, "bias": m.qkv.bias.detach(), "output_bias": m.output.bias.detach()},
-    )
+        return {**keys, "bias": False}, tensors
+    return keys, {**tensors, "bias": m.qkv.bias.detach(), "output_bias": m.output.bias.detach()}
 
 
 def save_head(m: TiedHead, walk: Walk) -> Layer:
@@ -226,6 +225,7 @@ SAVERS: List[Tuple[Type[nn.Module], Callable[[Any, Walk], Layer]]] = [
     (Positions, save_positions),
     (Attention, save_attention),
     (TiedHead, save_head),
+    (SwiGLU, lambda m, walk: ({"kind": "swiglu"}, {})),
     (nn.Dropout, lambda m, walk: ({"kind": "dropout", "rate": m.p}, {})),
     (nn.Flatten, save_flatten),
     (nn.Unflatten, save_unflatten),

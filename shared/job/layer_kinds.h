@@ -16,9 +16,10 @@
  *   embedding     vocab, units, init (normal, 0.01)                   (time) tokens -> (time, units)
  *   position_embedding  init (normal, 0.01), positions (time)         (time, n) -> the same
  *   attention     heads, bias (true), init (normal), init_scale       (time, n) -> the same
- *                 (0.02), output_scale (init_scale)
+ *                 (0.02), output_scale (init_scale), rope (none)
  *   head          tied                                                (time, n) -> (time, vocab)
  *   residual      layers                                              any -> the same
+ *   swiglu        -                                                   (..., 2 n) -> (..., n)
  *   lstm, gru     units, sequences (false), init (glorot_uniform)     (time, n) -> (units) or (time, units)
  *   mean_over_time  -                                                 (time, n) -> (n)
  *   linear, relu, leaky_relu (slope 0.01), tanh, hard_tanh (slope 0), sigmoid, gelu, softmax   the same
@@ -37,7 +38,9 @@
  * `residual`, its layers, and a `sum`, which no document has. positionwise: the layer is applied to the
  * values of each step. attention is causal: a step attends to itself and the steps before it. A head
  * multiplies each step by the weight of the embedding that is layer number `tied` of the document: one
- * tensor with two uses. */
+ * tensor with two uses. rope: queries and keys are rotated by their position (rotary embedding), with that
+ * base, 10000 in its paper. swiglu is silu(a) * b, a the first half of the last dimension and b the second;
+ * silu(a) = a s(a), s the logistic function. */
 #ifndef PSGD_LAYER_KINDS_H
 #define PSGD_LAYER_KINDS_H
 
@@ -64,7 +67,7 @@
     LAYER(position_embedding, POSITION_EMBEDDING, position_embedding, position_embedding, \
           position_embedding, ("init", "init_scale", "positions")) \
     LAYER(attention, ATTENTION, attention, attention, attention, \
-          ("heads", "bias", "init", "init_scale", "output_scale")) \
+          ("heads", "bias", "init", "init_scale", "output_scale", "rope")) \
     LAYER(head, HEAD, head, head, head, ("tied")) \
     LAYER(residual, RESIDUAL, residual, residual, residual, ("layers")) \
     LAYER(lstm, LSTM, recurrent, lstm, lstm, ("units", "sequences", "init", "init_scale")) \
@@ -78,6 +81,7 @@
     LAYER(sigmoid, SIGMOID, activation, sigmoid, same_name, ()) \
     LAYER(gelu, GELU, activation, gelu, gelu, ()) \
     LAYER(softmax, SOFTMAX, activation, softmax, softmax, ()) \
+    LAYER(swiglu, SWIGLU, swiglu, swiglu, swiglu, ()) \
     LAYER(sum, SUM, residual, sum, sum, ())
 /* clang-format on */
 

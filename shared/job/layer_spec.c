@@ -381,6 +381,11 @@ static int parse_attention(struct layer_spec *l, const json_t *doc, const char *
     if (n % (size_t)l->attention.heads != 0)
         return err_set(e, ERR_CONFIG, "%s/heads: %d heads do not divide the input's %zu values", at,
                        l->attention.heads, n);
+    if (get_float(&l->attention.rope, doc, "rope", 1, 1e9, at, e) < 0)
+        return e->code;
+    if (l->attention.rope > 0 && n / (size_t)l->attention.heads % 2 != 0)
+        return err_set(e, ERR_CONFIG, "%s/rope: a head has an odd number of values, %zu", at,
+                       n / (size_t)l->attention.heads);
     u = w;
     u.name = "output_weight";
     u.shape[1] = n;
@@ -397,6 +402,19 @@ static int parse_head(struct layer_spec *l, const json_t *doc, const char *at, s
     if (wants_dims(l, 2, "sequences (time, values)", at, e) < 0)
         return e->code;
     return json_get_int(&l->head.tied, doc, "tied", 0, LAYER_VALUES_MAX, at, e);
+}
+
+static int parse_swiglu(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)
+{
+    int *last = &l->out.dim[l->in.n_dims - 1];
+
+    (void)doc;
+    l->out = l->in;
+    if (*last % 2 != 0)
+        return err_set(e, ERR_CONFIG, "%s: swiglu has two halves, its input's last dimension is %d", at,
+                       *last);
+    *last /= 2;
+    return 0;
 }
 
 static int parse_residual(struct layer_spec *l, const json_t *doc, const char *at, struct err *e)

@@ -74,6 +74,7 @@ struct layer_spec {
         } embedding;
         struct {
             int heads;
+            float rope; /* base of the rotary embedding; 0: none */
         } attention;
         struct {
             int tied; /* the embedding's place */

@@ -298,6 +298,55 @@ static void one_of_three(struct onnx_graph *g, char out[ONNX_VALUE], int64_t whi
     onnx_op(g, out, "Gather", ONNX_INPUTS(g->at, index), NULL);
 }
 
+/* out: columns from to end of the last dimension of x. */
+static void last_columns(struct onnx_graph *g, char out[ONNX_VALUE], const char *x, int64_t from, int64_t end)
+{
+    const int64_t axis = -1;
+    char first[ONNX_VALUE], last[ONNX_VALUE], axes[ONNX_VALUE];
+
+    onnx_ints(g, first, &from, 1);
+    onnx_ints(g, last, &end, 1);
+    onnx_ints(g, axes, &axis, 1);
+    onnx_op(g, out, "Slice", ONNX_INPUTS(x, first, last, axes), NULL);
+}
+
+/* x (N, heads, time, e), rotated: x cos + [-second half, first half] sin, both (time, e). */
+static void rotate(struct onnx_graph *g, char x[ONNX_VALUE], const struct layer_spec *l, const char *cosine,
+                   const char *sine)
+{
+    const int e = l->in.dim[1] / l->attention.heads;
+    char a[ONNX_VALUE], b[ONNX_VALUE];
+    struct protobuf attrs = {0};
+
+    last_columns(g, a, x, 0, e / 2);
+    last_columns(g, b, x, e / 2, e);
+    onnx_op(g, b, "Neg", ONNX_INPUTS(b), NULL);
+    onnx_attr_int(&attrs, "axis", -1);
+    onnx_op(g, a, "Concat", ONNX_INPUTS(b, a), &attrs);
+    onnx_op(g, a, "Mul", ONNX_INPUTS(a, sine), NULL);
+    onnx_op(g, x, "Mul", ONNX_INPUTS(x, cosine), NULL);
+    onnx_op(g, x, "Add", ONNX_INPUTS(x, a), NULL);
+}
+
+/* out: the cosines, or sines, of the angles of each step and value of a head, (time, e). */
+static void angles(struct onnx_graph *g, char out[ONNX_VALUE], const struct layer_spec *l,
+                   double (*function)(double))
+{
+    const size_t time = (size_t)l->in.dim[0], e = (size_t)(l->in.dim[1] / l->attention.heads);
+    const size_t dims[2] = {time, e};
+    float *v = malloc(time * e * sizeof *v);
+
+    onnx_value(g, out);
+    g->out.failed |= !v;
+    for (size_t t = 0; v && t < time; t++)
+        for (size_t k = 0; k < e; k++)
+            v[t * e + k] = (float)function(
+                (double)t * pow((double)l->attention.rope, -2.0 * (double)(k % (e / 2)) / (double)e));
+    if (v)
+        onnx_initializer(g, out, ONNX_FLOAT, dims, 2, v, time * e * sizeof *v);
+    free(v);
+}
+
 static void to_attention(struct onnx_graph *g, int layer)
 {
     const struct layer_spec *l = &g->m->layers[layer];
@@ -313,6 +362,14 @@ static void to_attention(struct onnx_graph *g, int layer)
     one_of_three(g, q, 0);
     one_of_three(g, k, 1);
     one_of_three(g, v, 2);
+    if (l->attention.rope > 0) {
+        char cosine[ONNX_VALUE], sine[ONNX_VALUE];
+
+        angles(g, cosine, l, cos);
+        angles(g, sine, l, sin);
+        rotate(g, q, l, cosine, sine);
+        rotate(g, k, l, cosine, sine);
+    }
     onnx_attr_ints(&a, "perm", (const int64_t[]){0, 1, 3, 2}, 4);
     onnx_op(g, k, "Transpose", ONNX_INPUTS(k), &a);
     ONNX_OP(g, "MatMul", NULL, q, k);
@@ -338,6 +395,20 @@ static void to_head(struct onnx_graph *g, int layer)
     onnx_attr_ints(&a, "perm", (const int64_t[]){1, 0}, 2);
     onnx_op(g, turned, "Transpose", ONNX_INPUTS(weight), &a);
     ONNX_OP(g, "MatMul", NULL, g->at, turned);
+}
+
+static void to_swiglu(struct onnx_graph *g, int layer)
+{
+    const struct layer_spec *l = &g->m->layers[layer];
+    const int n = l->out.dim[l->out.n_dims - 1];
+    char a[ONNX_VALUE], b[ONNX_VALUE];
+
+    onnx_channels_last(g);
+    last_columns(g, a, g->at, 0, n);
+    last_columns(g, b, g->at, n, 2 * n);
+    ONNX_OP(g, "Sigmoid", NULL, a);
+    ONNX_OP(g, "Mul", NULL, g->at, a);
+    ONNX_OP(g, "Mul", NULL, g->at, b);
 }
 
 static void to_residual(struct onnx_graph *g, int layer)

@@ -110,9 +110,19 @@ static void any_attention(struct config *c, struct rng *r)
 {
     const int heads = from_to(r, 1, 3);
 
-    c->in = (struct shape){.n_dims = 2, .dim = {from_to(r, 1, 20), heads * from_to(r, 1, 3)}};
-    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"attention\",\"heads\":%d,\"bias\":%s}", heads,
-             coin(r) ? "true" : "false");
+    const int half = from_to(r, 1, 3);
+    const bool turns = coin(r);
+
+    c->in = (struct shape){.n_dims = 2, .dim = {from_to(r, 1, 20), heads * (turns ? 2 * half : half)}};
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"attention\",\"heads\":%d,\"bias\":%s%s}", heads,
+             coin(r) ? "true" : "false", turns ? ",\"rope\":100" : "");
+}
+
+static void any_swiglu(struct config *c, struct rng *r)
+{
+    c->in = any(r);
+    c->in.dim[c->in.n_dims - 1] *= 2;
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"swiglu\"}");
 }
 
 static void any_residual(struct config *c, struct rng *r)
@@ -200,6 +210,7 @@ static void (*const any_layer[N_LAYER_KINDS])(struct config *c, struct rng *r) =
     [LAYER_POSITION_EMBEDDING] = any_position_embedding,
     [LAYER_ATTENTION] = any_attention,
     [LAYER_HEAD] = any_head,
+    [LAYER_SWIGLU] = any_swiglu,
     [LAYER_RESIDUAL] = any_residual,
     [LAYER_SUM] = any_residual,
     [LAYER_DROPOUT] = any_dropout,

@@ -144,6 +144,10 @@ behind("position-embedding-longer", [4, 3], [L("position_embedding", positions=6
 for time, heads, width in ((1, 1, 1), (5, 1, 3), (7, 2, 6), (6, 1, 16), (17, 2, 32), (16, 3, 24), (33, 1, 8)):
     behind(f"attention-{time}-{heads}x{width // heads}", [time, width], [L("attention", heads=heads)], scale=0.3)
 behind("attention-without-bias", [5, 4], [L("attention", heads=2, bias=False)])
+behind("attention-rope", [7, 8], [L("attention", heads=2, rope=10000)], scale=0.3)
+behind("attention-rope-base", [9, 6], [L("attention", heads=1, bias=False, rope=100)], scale=0.3)
+behind("swiglu", [10], [L("swiglu")], scale=2.0)
+behind("swiglu-sequence", [3, 34], [L("swiglu"), each(3)])
 case("attention-on-input", [5, 4], [L("attention", heads=2), dense(2)], n=3)
 behind("residual", [5], [L("residual", layers=[dense(5), L("tanh")])])
 behind("residual-of-image", [3, 3, 2], [L("residual", layers=[L("conv2d", filters=2, kernel=3, padding="same")]), L("relu")])

@@ -80,6 +80,8 @@ def shape_after(layer, shape):
         return (shape[0], layer["units"]) if layer.get("sequences") else (layer["units"],)
     if kind == "mean_over_time":
         return (shape[1],)
+    if kind == "swiglu":
+        return (*shape[:-1], shape[-1] // 2)
     return shape
 
 
@@ -197,10 +199,24 @@ class Net:
     def head(self, x, layer, t):
         return x @ self.tensors[f"layer{layer['tied']}.embedding.weight"].T
 
+    def swiglu(self, x, layer, t):
+        a, b = x.chunk(2, -1)
+        return F.silu(a) * b
+
+    def rotated(self, x, base):
+        """x (n, heads, time, e) as complex numbers, whose imaginary parts are the second half of a head's values."""
+        time, e = x.shape[2:]
+        real, imaginary = x.chunk(2, -1)
+        angles = torch.arange(time)[:, None] * base ** (-2 * torch.arange(e // 2, dtype=torch.float64) / e)
+        turned = torch.complex(real, imaginary) * torch.polar(torch.ones_like(angles), angles)
+        return torch.cat([turned.real, turned.imag], -1).to(x.dtype)
+
     def attention(self, x, layer, t):
         n, time, d = x.shape
         q, k, v = (part.reshape(n, time, layer["heads"], -1).transpose(1, 2)
                    for part in (x @ t["weight"] + t.get("bias", 0)).split(d, 2))
+        if "rope" in layer:
+            q, k = (self.rotated(part, layer["rope"]) for part in (q, k))
         s = q @ k.transpose(2, 3) / np.sqrt(q.shape[-1])
         s = s.masked_fill(~torch.ones(time, time, dtype=bool).tril(), -np.inf)
         o = (F.softmax(s, -1) @ v).transpose(1, 2).reshape(n, time, d)

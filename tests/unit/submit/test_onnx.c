@@ -76,6 +76,9 @@ static const struct {
      "{'kind': 'dense', 'units': 6, 'positionwise': true}, {'kind': 'attention', 'heads': 3},"
      "{'kind': 'residual', 'layers': [{'kind': 'layer_norm', 'bias': false},"
      "{'kind': 'attention', 'heads': 2, 'bias': false}]}, {'kind': 'dense', 'units': 3}"},
+    {"rotary_attention_and_swiglu", "[5, 4]",
+     "{'kind': 'attention', 'heads': 2, 'rope': 100}, {'kind': 'dense', 'units': 6, 'positionwise': true},"
+     "{'kind': 'swiglu'}, {'kind': 'dense', 'units': 3}"},
     {"tied_head", "[5]",
      "{'kind': 'embedding', 'vocab': 11, 'units': 4}, {'kind': 'position_embedding', 'positions': 7},"
      "{'kind': 'residual', 'layers': [{'kind': 'dense', 'units': 4, 'positionwise': true, 'bias': false}]},"
