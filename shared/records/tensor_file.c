@@ -412,6 +412,18 @@ void tensor_file_close(struct tensor_file *f)
     *f = (struct tensor_file){0};
 }
 
+void tensor_file_rename(struct tensor_file *f, bool (*rename)(struct tensor_view *t, void *owner),
+                        void *owner)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->n; i++)
+        if (rename(&f->tensors[i], owner))
+            f->tensors[n++] = f->tensors[i];
+    f->n = n;
+    sort_names(f);
+}
+
 static int compare_name(const void *name, const void *entry)
 {
     const struct tensor_view *const *t = entry;

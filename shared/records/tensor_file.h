@@ -5,6 +5,7 @@
 #ifndef PSGD_TENSOR_FILE_H
 #define PSGD_TENSOR_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -73,6 +74,11 @@ int tensor_file_parse(struct tensor_file *f, const void *bytes, size_t len, cons
  * every value of a tensor reads as 0. */
 int tensor_file_read_header(struct tensor_file *f, int fd, size_t len, const char *what, struct err *e);
 void tensor_file_close(struct tensor_file *f);
+
+/* Calls `rename` for each tensor, which may change its name to another one of at most TENSOR_NAME - 1 bytes;
+ * a tensor for which it returns false is left out of the views. */
+void tensor_file_rename(struct tensor_file *f, bool (*rename)(struct tensor_view *t, void *owner),
+                        void *owner);
 
 /* NULL: not found. */
 const struct tensor_view *tensor_file_find(const struct tensor_file *f, const char *name);

@@ -12,6 +12,7 @@
 #include "submit/files/temp.h"
 #include "submit/results/results.h"
 #include "submit/stages/earlier_checkpoint.h"
+#include "submit/stages/gpt2_names.h"
 #include "submit/stages/regroup.h"
 #include "submit/terminal/console.h"
 
@@ -135,6 +136,7 @@ static int prepare_weights(struct submission *s, struct err *e)
         err_set(e, ERR_CONFIG, "%s is a checkpoint and not a model", path);
         return err_hint(e, "Resume from checkpoints with --resume FOLDER; models are in FOLDER/model.");
     }
+    gpt2_names_replace(&f, &s->model_spec);
     rc = weights_check(&f, "", &s->model_spec, e);
     if (rc < 0)
         err_at(e, "%s for model %s", path, s->settings.model);
