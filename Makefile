@@ -115,7 +115,7 @@ LIBS_SUBMIT := -lcurl -lmicrohttpd -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test equal test-systems test-processors soak soak-queue soak-slurm faults power sanitize tsan valgrind fuzz bench bench-comm bench-accuracy bench-start bench-scale bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim bench-trainer tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-names check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
+.PHONY: all test equal test-systems test-processors soak soak-queue soak-slurm faults power sanitize tsan valgrind fuzz bench bench-language bench-comm bench-accuracy bench-start bench-scale bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim bench-trainer tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-names check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
 all: $(PROGRAMS) $(TRANSPORTS) $(BUILD)/psgd-run $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS) $(MODULES) $(LIBTRAINER)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBPAGE) $(LIBSHARED)
@@ -354,6 +354,9 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(LIBTEST) $(LIBAGENT) $(LIBRUNNER) $(LIBSUBMIT)
 bench: all $(BENCHES) ## measure samples per second of psgd, and of other libraries if installed; RUNS=5 ONLY='softmax ...'
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' ONLY='$(ONLY)' tests/bench/run
 	$(Q)$(if $(ONLY),,$(BUILD)/tests/bench/compress)
+
+bench-language: all $(BENCHES) ## measure tokens per second of training language models on one thread, beside PyTorch; RUNS=3 ONLY='gpt-xs ...'
+	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' ONLY='$(ONLY)' tests/bench/language
 
 # One for each MPI that is found: mpi_peer.openmpi, mpi_peer.mpich.
 MPI_PEER := $(foreach m,$(MPI),$(BUILD)/tests/bench/mpi_peer.$(firstword $(subst =, ,$(m))))

@@ -72,7 +72,7 @@ bool onednn_matmul_transposed(int m, int n, int k, const float *a, const float *
 {
     if (k > TRANSPOSED / n || n % TRANSPOSE_ROWS != 0 || k % TRANSPOSE_COLS != 0)
         return false;
-    transpose(copies, b, (size_t)n, (size_t)k);
+    transpose(copies, (size_t)n, b, (size_t)k, (size_t)n, (size_t)k);
     return sgemm(false, false, m, n, k, a, k, copies, n, beta, c);
 }
 

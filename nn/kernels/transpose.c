@@ -49,10 +49,11 @@ INLINE void block(float *to, size_t ldt, const float *from, size_t ldf)
 #endif
 
 /* Reads whole cache lines; written lines stay in the first-level cache until they are full. */
-FAST void transpose(float *restrict to, const float *restrict from, size_t rows, size_t cols)
+FAST void transpose(float *restrict to, size_t ldt, const float *restrict from, size_t ldf, size_t rows,
+                    size_t cols)
 {
     for (size_t p = 0; p < cols; p += TRANSPOSE_COLS)
         for (size_t i = 0; i < rows; i += LANES)
             for (size_t q = p; q < p + TRANSPOSE_COLS; q += LANES)
-                block(to + q * rows + i, rows, from + i * cols + q, cols);
+                block(to + q * ldt + i, ldt, from + i * ldf + q, ldf);
 }

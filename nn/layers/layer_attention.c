@@ -18,12 +18,14 @@
  *
  * Only the lower triangles of S, P, dP and dS are computed. dQ, dK and dV overwrite Q, K and V, and dO
  * overwrites O. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "nn/kernels/matmul.h"
 #include "nn/kernels/strip.h"
+#include "nn/kernels/transpose.h"
 #include "nn/kernels/vecmath.h"
 #include "nn/kernels/zeros.h"
 #include "nn/layers/layer.h"
@@ -40,7 +42,7 @@ struct attention_space { /* offsets in `work` */
     size_t p;            /* (n, heads, time, wide) */
     size_t dp;           /* (time, wide): of one head */
     size_t dq;           /* (time, e): of one head */
-    size_t across;       /* (e, wide): K^T / sqrt(e) or V^T of one head */
+    size_t across;       /* (e, wide): K^T or V^T of one head */
     size_t end;
 };
 
@@ -150,37 +152,64 @@ static void project_back(const float *x, const float *dy, float *dw, float *db, 
     }
 }
 
-/* to (e, wide) = the transpose of `from`, (time, e) with rows `apart`, times `scale`; 0 behind it. */
-FAST static void turn(float *restrict to, const float *restrict from, size_t apart,
-                      const struct attention_size *z, float scale)
+/* to (e, wide) = the transpose of `from`, (time, e) with rows `apart`; 0 behind it. */
+static void turn(float *to, const float *from, size_t apart, const struct attention_size *z)
 {
-    for (size_t p = 0; p < z->e; p++, to += z->wide) {
-        for (size_t t = 0; t < z->time; t++)
-            to[t] = from[t * apart + p] * scale;
+    const size_t rows = z->time / TRANSPOSE_ROWS * TRANSPOSE_ROWS,
+                 cols = z->e / TRANSPOSE_COLS * TRANSPOSE_COLS;
+
+    transpose(to, z->wide, from, apart, rows, cols);
+    for (size_t p = 0; p < z->e; p++) {
+        for (size_t t = p < cols ? rows : 0; t < z->time; t++)
+            to[p * z->wide + t] = from[t * apart + p];
         for (size_t t = z->time; t < z->wide; t++)
-            to[t] = 0;
+            to[p * z->wide + t] = 0;
     }
 }
 
-/* The softmax of the first t + 1 values of each row t; the others become 0. */
-FAST static void softmax_rows(float *restrict s, const struct attention_size *z)
+static inline float sum_of_lanes(const float lane[STRIP_COLS])
+{
+    float sum = 0;
+
+    for (size_t q = 0; q < STRIP_COLS; q++)
+        sum += lane[q];
+    return sum;
+}
+
+/* Of n values, a multiple of STRIP_COLS. */
+static inline float largest_of(const float *s, size_t n)
+{
+    float lane[STRIP_COLS], top;
+
+    memcpy(lane, s, sizeof lane);
+    for (size_t k = STRIP_COLS; k < n; k += STRIP_COLS)
+        for (size_t q = 0; q < STRIP_COLS; q++)
+            lane[q] = s[k + q] > lane[q] ? s[k + q] : lane[q];
+    top = lane[0];
+    for (size_t q = 1; q < STRIP_COLS; q++)
+        top = lane[q] > top ? lane[q] : top;
+    return top;
+}
+
+/* The softmax of `scale` times the first t + 1 values of each row t; the others become 0. */
+FAST static void softmax_rows(float *restrict s, const struct attention_size *z, float scale)
 {
     for (size_t t = 0; t < z->time; t++, s += z->wide) {
-        float top = s[0], lane[STRIP_COLS] = {0}, sum = 0;
-        size_t whole = (t + STRIP_COLS) / STRIP_COLS * STRIP_COLS;
+        const size_t whole = (t + STRIP_COLS) / STRIP_COLS * STRIP_COLS;
+        float lane[STRIP_COLS] = {0}, top, share;
 
-        for (size_t k = 1; k <= t; k++)
-            top = s[k] > top ? s[k] : top;
+        for (size_t k = t + 1; k < whole; k++)
+            s[k] = -FLT_MAX;
+        top = largest_of(s, whole);
         for (size_t k = 0; k < whole; k++)
-            s[k] = exp_f32(s[k] - top);
+            s[k] = exp_f32((s[k] - top) * scale);
         memset(s + t + 1, 0, (z->wide - t - 1) * sizeof *s);
         for (size_t k = 0; k < whole; k += STRIP_COLS)
             for (size_t q = 0; q < STRIP_COLS; q++)
                 lane[q] += s[k + q];
-        for (size_t q = 0; q < STRIP_COLS; q++)
-            sum += lane[q];
+        share = 1 / sum_of_lanes(lane);
         for (size_t k = 0; k < whole; k++)
-            s[k] /= sum;
+            s[k] *= share;
     }
 }
 
@@ -189,14 +218,13 @@ FAST static void softmax_rows_back(float *restrict dp, const float *restrict p,
                                    const struct attention_size *z, float scale)
 {
     for (size_t t = 0; t < z->time; t++, dp += z->wide, p += z->wide) {
-        float lane[STRIP_COLS] = {0}, along = 0;
+        float lane[STRIP_COLS] = {0}, along;
         size_t whole = (t + STRIP_COLS) / STRIP_COLS * STRIP_COLS;
 
         for (size_t k = 0; k < whole; k += STRIP_COLS)
             for (size_t q = 0; q < STRIP_COLS; q++)
                 lane[q] += p[k + q] * dp[k + q];
-        for (size_t q = 0; q < STRIP_COLS; q++)
-            along += lane[q];
+        along = sum_of_lanes(lane);
         for (size_t k = 0; k < whole; k++)
             dp[k] = p[k] * (dp[k] - along) * scale;
         memset(dp + whole, 0, (z->wide - whole) * sizeof *dp);
@@ -224,10 +252,10 @@ static void head_forward(const struct attention_size *z, const struct attention_
 {
     const size_t t = z->time, apart = 3 * z->d;
 
-    turn(across, g->k, apart, z, 1 / sqrtf((float)z->e));
+    turn(across, g->k, apart, z);
     strip_matmul(STRIP_C_LOWER, t, z->wide, z->e, (struct strip_operand){g->q, apart, 1},
                  (struct strip_operand){across, z->wide, 1}, g->p, z->wide);
-    softmax_rows(g->p, z);
+    softmax_rows(g->p, z, 1 / sqrtf((float)z->e));
     strip_matmul(STRIP_A_LOWER, t, z->e, t, (struct strip_operand){g->p, z->wide, 1},
                  (struct strip_operand){g->v, apart, 1}, g->o, z->d);
 }
@@ -238,7 +266,7 @@ static void head_backward(const struct attention_size *z, const struct attention
 {
     const size_t t = z->time, apart = 3 * z->d;
 
-    turn(across, g->v, apart, z, 1);
+    turn(across, g->v, apart, z);
     strip_matmul(STRIP_C_LOWER, t, z->wide, z->e, (struct strip_operand){g->o, z->d, 1},
                  (struct strip_operand){across, z->wide, 1}, dp, z->wide);
     strip_matmul(STRIP_A_UPPER, t, z->e, t, (struct strip_operand){g->p, 1, z->wide},

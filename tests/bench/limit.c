@@ -64,6 +64,21 @@ static void add_recurrent(const struct layer_spec *l, int batch, int n_gates, bo
     add(true, false, units, n_gates * units, batch * steps, 1);
 }
 
+/* The products of the heads, of which only the lower triangles are computed: half of them. */
+static void add_attention(const struct layer_spec *l, int batch, bool wants_dx)
+{
+    int time = l->in.dim[0], d = l->in.dim[1], e = d / l->attention.heads;
+    int times = (batch * l->attention.heads + 1) / 2;
+
+    add_layer(batch * time, d, 3 * d, 1, wants_dx);
+    add_layer(batch * time, d, d, 1, true);
+    for (int i = 0; i < 2; i++) {
+        add(false, true, time, time, e, times);  /* Q K^T, dO V^T */
+        add(false, false, time, e, time, times); /* P V, dS K */
+        add(true, false, time, e, time, times);  /* P^T dO, dS^T Q */
+    }
+}
+
 static void add_model(const struct model_spec *m, int batch)
 {
     bool wants_dx = false;
@@ -73,7 +88,11 @@ static void add_model(const struct model_spec *m, int batch)
         const size_t *w = l->tensors[0].shape;
 
         if (l->kind == LAYER_DENSE)
-            add_layer(batch, l->n_in, l->n_out, 1, wants_dx);
+            add_layer(batch * l->n_in / (int)w[0], (int)w[0], (int)w[1], 1, wants_dx);
+        else if (l->kind == LAYER_HEAD)
+            add_layer(batch * l->in.dim[0], l->in.dim[1], l->out.dim[1], 1, true);
+        else if (l->kind == LAYER_ATTENTION)
+            add_attention(l, batch, wants_dx);
         else if (l->kind == LAYER_CONV2D)
             add_layer(l->out.dim[0] * l->out.dim[1], (int)(w[0] * w[1] * w[2]), (int)w[3], batch, wants_dx);
         else if (l->kind == LAYER_LSTM || l->kind == LAYER_GRU)

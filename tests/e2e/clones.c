@@ -123,7 +123,7 @@ static void put_products(void)
         for (int a_t = 0; a_t < 2; a_t++)
             if (narrow_matmul(a_t, false, M, n, K, x, dy, 0, c))
                 put(c, (size_t)(M * n) * sizeof *c);
-    transpose(c, x, TRANSPOSE_ROWS, TRANSPOSE_COLS);
+    transpose(c, TRANSPOSE_ROWS, x, TRANSPOSE_COLS, TRANSPOSE_ROWS, TRANSPOSE_COLS);
     put(c, TRANSPOSE_ROWS * TRANSPOSE_COLS * sizeof *c);
 }
 
