@@ -13,8 +13,8 @@
  *     dW = x^T [dQ dK dV]      db = sum of [dQ dK dV]      dx = [dQ dK dV] W^T
  *
  * With rope, value k and value k + e/2 of each query and key are a point that is rotated by the angle t w_k,
- * w_k = base^(-2k/e), t the step (Su et al. 2021; the pairs of Hugging Face's and Meta's LLaMA); the gradient is
- * rotated back.
+ * w_k = base^(-2k/e), t the step (Su et al. 2021; the pairs of Hugging Face's and Meta's LLaMA); the gradient
+ * is rotated back.
  *
  * Only the lower triangles of S, P, dP and dS are computed. dQ, dK and dV overwrite Q, K and V, and dO
  * overwrites O. */

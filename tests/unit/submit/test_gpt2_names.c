@@ -1,5 +1,5 @@
-/* Weights in the form in which GPT-2 is published, small and random, and the logits that PyTorch computes with
- * them (tests/reference/gpt2.py). */
+/* Weights in the form in which GPT-2 is published, small and random, and the logits that PyTorch computes
+ * with them (tests/reference/gpt2.py). */
 #include "submit/stages/gpt2_names.h"
 
 #include <math.h>
