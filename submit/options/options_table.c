@@ -257,6 +257,10 @@ static struct args_option table[] = {
      "KEY=VALUE,VALUE,... or KEY=[\"VALUE\",...]"},
     {"repeat", "", ARGS_INT, AT(repeat), FOR_SWEEP, JOB, "N",
      "runs of each combination, with the seeds 1 to N, or from --seed", .min = 1, .max = 10000},
+    {"search", "", ARGS_CHOICE_TEXT, AT(search), FOR_SWEEP, JOB, "grid|random|halving",
+     "which combinations a sweep runs: grid: all; random: as many as --budget; halving: all, or as many as "
+     "--budget, for a part of --epochs or --max-steps, then the better half of each group of --best-of for "
+     "twice as long, and so on"},
     {"budget", "", ARGS_INT, AT(budget), FOR_SWEEP, JOB, "N",
      "run N combinations, drawn at random by --seed, instead of all; a larger N adds "
      "some to these",
@@ -264,6 +268,10 @@ static struct args_option table[] = {
     {"best-of", "", ARGS_TEXT, AT(best_of), FOR_SWEEP, JOB, "KEY[,KEY...]",
      "options of --set of which only the best values are compared, each rule at its best rate: with a target "
      "the value of which most runs reach it, with the fewest bytes, else that of the highest accuracy"},
+    {"parallel", "", ARGS_TEXT, AT(parallel), FOR_SWEEP, JOB, "N|auto",
+     "run N jobs of the sweep at once, each on other agents of the list; auto: as many as the list has "
+     "agents "
+     "for"},
     {"simulate", "", ARGS_FLAG, AT(simulate), FOR_SWEEP, JOB, NULL,
      "run the jobs in the simulator instead of on agents"},
     {"workers|worker", "", ARGS_PATH, AT(workers),

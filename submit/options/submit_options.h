@@ -138,6 +138,8 @@ struct options {
     bool simulate; /* of sweep */
     int repeat;
     int budget;        /* combinations that are drawn at random; 0: all are run */
+    char parallel[12]; /* of a sweep: runs at once, N or auto; "": one */
+    char search[12];   /* of a sweep; "": random with a budget, else grid */
     char best_of[256]; /* "KEY,KEY": options of which a sweep shows the best value only; "": none */
     const char *sets[ARGS_OPERANDS + 1]; /* KEY=VALUE; point into argv; ends with NULL */
     char trainer_sha256[65];             /* of its package in the job that is repeated or resumed; "": none */

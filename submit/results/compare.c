@@ -152,8 +152,31 @@ int compare_measure(struct compare_numbers *out, const struct run *r, double tar
     out->result[COMPARE_TIME_TO_TARGET] = by_time.reached_at;
     out->result[COMPARE_BYTES_TO_TARGET] = by_bytes.reached_at;
     out->result[COMPARE_STEPS_TO_TARGET] = by_step.reached_at;
+    out->first_loss = first_loss;
+    out->last_loss = by_time.last_loss;
     out->has_diverged = has_curve && (!isfinite(by_time.last_loss) || by_time.last_loss > first_loss);
     return 0;
+}
+
+void compare_prepend(struct compare_numbers *run, const struct compare_numbers *earlier)
+{
+    double *all = run->result;
+    const double *before = earlier->result;
+    bool had_reached = !isnan(before[COMPARE_STEPS_TO_TARGET]);
+
+    if (had_reached)
+        all[COMPARE_STEPS_TO_TARGET] = before[COMPARE_STEPS_TO_TARGET];
+    all[COMPARE_TIME_TO_TARGET] = had_reached ? before[COMPARE_TIME_TO_TARGET]
+                                              : before[COMPARE_TIME] + all[COMPARE_TIME_TO_TARGET];
+    all[COMPARE_BYTES_TO_TARGET] = had_reached ? before[COMPARE_BYTES_TO_TARGET]
+                                               : before[COMPARE_BYTES] + all[COMPARE_BYTES_TO_TARGET];
+    all[COMPARE_TIME] += before[COMPARE_TIME];
+    all[COMPARE_BYTES] += before[COMPARE_BYTES];
+    all[COMPARE_BEST_ACCURACY] = fmax(all[COMPARE_BEST_ACCURACY], before[COMPARE_BEST_ACCURACY]);
+    all[COMPARE_BEST_LOSS] = fmin(all[COMPARE_BEST_LOSS], before[COMPARE_BEST_LOSS]);
+    run->first_loss = earlier->first_loss;
+    if (isfinite(run->last_loss))
+        run->has_diverged = run->last_loss > run->first_loss;
 }
 
 bool compare_is_to_target(enum compare_result which)

@@ -34,6 +34,8 @@ extern const char *const compare_result_names[N_COMPARE_RESULTS]; /* the names a
 
 struct compare_numbers {
     double result[N_COMPARE_RESULTS]; /* NAN: the run lacks this result */
+    double first_loss,
+        last_loss;     /* of the first batches, and on the test set; NAN: not known, or not finite */
     bool has_diverged; /* the last loss on the test set is not finite, or above that of the first batch */
 };
 
@@ -47,6 +49,10 @@ double compare_common_target(const struct compare_numbers *runs, size_t n);
 /* Sets *out to the results of one run. `target`: an accuracy; NAN: none. A run without evaluations has only
  * the results in its run.json. ERR_PROTOCOL: an invalid eval.csv; ERR_IO, ERR_NOMEM. */
 int compare_measure(struct compare_numbers *out, const struct run *r, double target, struct err *e);
+
+/* Makes *run, a run that went on from a checkpoint of `earlier`, the results of both together: seconds and
+ * bytes are summed. The seconds of the earlier one are those of its whole job. */
+void compare_prepend(struct compare_numbers *run, const struct compare_numbers *earlier);
 
 /* Sets *out, which the caller owns, to
  *     {"runs": [{"id", "name", "label", "state", "diverged", "folder", "tags", "note"}],

@@ -7,18 +7,18 @@
 #include <jansson.h>
 #include <limits.h>
 
+#include "submit/files/job_id.h"
 #include "submit/sweep/sweep_plan.h"
-
-enum { SWEEP_WHY = 256 };
-enum sweep_state { SWEEP_SUCCEEDED, SWEEP_FAILED };
 
 struct sweep {
     const struct options *opt;
     struct sweep_plan plan;
     char folder[PATH_MAX]; /* absolute: runs/NAME, logs/NAME.log, sweep.json, sweep.csv; measured.json */
     char program[PATH_MAX];
-    json_t *base; /* ["--epochs=2", ...]: the options of all runs; owned */
-    int lock;     /* descriptor of the locked folder: one sweep at a time; -1: not open */
+    json_t *base;      /* ["--epochs=2", ...]: the options of all runs; owned */
+    bool *begins_anew; /* (n_combinations): its rule keeps no checkpoints, so a longer run starts again */
+    size_t n_lanes;    /* runs at once */
+    int lock;          /* descriptor of the locked folder: one sweep at a time; -1: not open */
 };
 
 /* Finds the options of all runs, and the path of the folder. ERR_USAGE: an option is for the other kind of
@@ -29,19 +29,22 @@ int sweep_open(struct sweep *s, struct err *e);
 int sweep_begin(struct sweep *s, struct err *e);
 void sweep_close(struct sweep *s);
 
+/* The path `sub`/NAME`ending` of a run in the folder of the sweep. */
+int sweep_run_path(char out[PATH_MAX], const struct sweep *s, const char *sub, const char *ending,
+                   const struct sweep_run *run, struct err *e);
 /* The folder of a run's results. */
-int sweep_run_folder(char out[PATH_MAX], const struct sweep *s, size_t combination, size_t repeat,
-                     struct err *e);
+int sweep_run_folder(char out[PATH_MAX], const struct sweep *s, const struct sweep_run *run, struct err *e);
+
+/* The state of a run in its folder. */
+struct sweep_earlier {
+    bool is_done;        /* the run has succeeded, and all its results are there */
+    bool has_ended;      /* by its run.json, with whatever result */
+    char id[JOB_ID_MAX]; /* of a job on agents that may still run, or have more results; "": none */
+};
+
+void sweep_find_earlier(struct sweep_earlier *earlier, const struct sweep *s, const char *folder);
 /* True if the run has succeeded, and all its results are there. */
-bool sweep_has_succeeded(const struct sweep *s, size_t combination, size_t repeat);
-
-/* Reads and checks the job of these options, and runs nothing. */
-typedef int sweep_check_job(const struct options *o, struct err *e);
-
-/* Parses the options of all combinations, then calls `check` for each of them that has a run which has not
- * succeeded. Writes nothing. An error names the first wrong combination; its code is that of the run's own
- * command. ERR_CANCELLED: a signal. */
-int sweep_check(const struct sweep *s, sweep_check_job *check, struct err *e);
+bool sweep_has_succeeded(const struct sweep *s, const struct sweep_run *run);
 
 /* True if a file that the run used has changed since; `file`: the first such file. `run` is the run's
  * run.json. Codecs, model and initial weights are compared by their checksums. The data set, the files of a
@@ -50,13 +53,6 @@ int sweep_check(const struct sweep *s, sweep_check_job *check, struct err *e);
  * results. */
 bool sweep_inputs_changed(char file[PATH_MAX], const json_t *run, const char *config);
 /* Removes the results of a run that has succeeded if a file that it used has changed. */
-int sweep_drop_stale(const struct sweep *s, size_t combination, size_t repeat, struct err *e);
-
-/* Runs it. If an earlier attempt left a job that may still run on agents, waits for that job instead; if its
- * end cannot be known now, because its agents do not answer, the run fails, so that no run has two jobs.
- * Other remains of an earlier attempt are removed. *state: how it ended; `why`: the error line of a failed
- * run's log. ERR_CANCELLED: a signal. */
-int sweep_run(enum sweep_state *state, char why[SWEEP_WHY], const struct sweep *s, size_t combination,
-              size_t repeat, struct err *e);
+int sweep_drop_stale(const struct sweep *s, const struct sweep_run *run, struct err *e);
 
 #endif

@@ -58,8 +58,12 @@ static void put_links(FILE *f, const struct sweep *s)
     fputs("<h2>Runs</h2>\n<ul>\n", f);
     for (size_t c = 0; c < s->plan.n_combinations; c++)
         for (size_t i = 0; i < s->plan.n_repeats; i++)
-            if (sweep_has_succeeded(s, c, i)) {
-                sweep_name(name, &s->plan, c, i);
+            for (size_t k = 0; k < s->plan.n_rungs; k++) {
+                const struct sweep_run run = {c, i, k};
+
+                if (!sweep_has_succeeded(s, &run))
+                    continue;
+                sweep_name(name, &s->plan, &run);
                 fprintf(f, "<li><a href=\"runs/%s/" REPORT_NAME "\">%s</a></li>\n", name, name);
             }
     fputs("</ul>\n</html>\n", f);

@@ -121,6 +121,7 @@ int sweep_plan_make(struct sweep_plan *p, const char *const *sets, int repeat, u
         return err_set(e, ERR_USAGE, "--set: %zu options vary, at most %d may", n, SWEEP_AXES);
     *p = (struct sweep_plan){.axes = calloc(n ? n : 1, sizeof *p->axes),
                              .n_combinations = 1,
+                             .n_rungs = 1,
                              .n_repeats = repeat > 0 ? (size_t)repeat : 1,
                              .has_seeds = repeat > 0,
                              .first_seed = first_seed};
@@ -189,9 +190,54 @@ int sweep_plan_draw(struct sweep_plan *p, size_t budget, uint64_t seed, struct e
     return 0;
 }
 
+int sweep_halve(struct sweep_plan *p, size_t n, int length, bool is_in_steps, struct err *e)
+{
+    p->n_rungs = 1;
+    p->is_in_steps = is_in_steps;
+    while (((size_t)1 << p->n_rungs) < n)
+        p->n_rungs++;
+    if (length < 1 << (p->n_rungs - 1)) {
+        err_set(e, ERR_USAGE, "--search halving of %zu combinations has %zu rungs, the first of %d/%d %s", n,
+                p->n_rungs, length, 1 << (p->n_rungs - 1), sweep_length_name(p));
+        return err_hint(e, "Give --%s %d or more%s.", sweep_length_option(p), 1 << (p->n_rungs - 1),
+                        is_in_steps ? "" : ", or --max-steps, of which half is a shorter run");
+    }
+    for (size_t k = 0; k < p->n_rungs; k++) {
+        int parts = 1 << (p->n_rungs - 1 - k);
+
+        p->lengths[k] = length / parts + (length % parts > 0);
+    }
+    return 0;
+}
+
+const char *sweep_length_option(const struct sweep_plan *p)
+{
+    return p->is_in_steps ? "max-steps" : "epochs";
+}
+
+const char *sweep_length_name(const struct sweep_plan *p)
+{
+    return p->is_in_steps ? "steps" : "epochs";
+}
+
+bool sweep_is_short(const struct sweep_plan *p, const struct sweep_run *run)
+{
+    return run->rung + 1 < p->n_rungs;
+}
+
 size_t sweep_place(const struct sweep_plan *p, size_t combination)
 {
     return p->drawn ? p->drawn[combination] : combination;
+}
+
+size_t sweep_group(const struct sweep_plan *p, const bool *is_searched, size_t combination)
+{
+    size_t first = 0, stride = 1, place = sweep_place(p, combination);
+
+    for (size_t i = p->n_axes; i-- > 0; stride *= p->axes[i].n)
+        if (!is_searched[i])
+            first += place / stride % p->axes[i].n * stride;
+    return first;
 }
 
 const char *sweep_value(const struct sweep_plan *p, size_t combination, size_t axis)
@@ -236,10 +282,11 @@ static void put_value(char out[SWEEP_NAME], const struct sweep_axis *a, const ch
     put_text(out, SWEEP_NAME, part);
 }
 
-/* A name that would be too long is cut and ends with the checksum of all values; the seed is always there. */
-void sweep_name(char out[SWEEP_NAME], const struct sweep_plan *p, size_t combination, size_t repeat)
+/* A name that would be too long is cut and ends with the checksum of all values; seed and length are always
+ * there. */
+void sweep_name(char out[SWEEP_NAME], const struct sweep_plan *p, const struct sweep_run *run)
 {
-    enum { SEED = 32, CHECKSUM = 10, ROOM = SWEEP_NAME - SEED - CHECKSUM };
+    enum { SEED = 32, LENGTH = 24, CHECKSUM = 10, ROOM = SWEEP_NAME - SEED - LENGTH - CHECKSUM };
     char value[SWEEP_NAME], end[SEED];
     uint32_t sum = 0;
     bool is_cut = false;
@@ -247,7 +294,7 @@ void sweep_name(char out[SWEEP_NAME], const struct sweep_plan *p, size_t combina
     out[0] = '\0';
     for (size_t i = 0; i < p->n_axes; i++) {
         value[0] = '\0';
-        put_value(value, &p->axes[i], sweep_value(p, combination, i));
+        put_value(value, &p->axes[i], sweep_value(p, run->combination, i));
         sum = crc32c_more(sum, value, strlen(value));
         is_cut = is_cut || strlen(out) + 1 + strlen(value) > ROOM;
         if (!is_cut && out[0])
@@ -258,16 +305,21 @@ void sweep_name(char out[SWEEP_NAME], const struct sweep_plan *p, size_t combina
     snprintf(end, sizeof end, "~%08x", (unsigned)sum);
     if (is_cut)
         put_text(out, SWEEP_NAME, end);
-    snprintf(end, sizeof end, "%sseed=%llu", out[0] ? "_" : "", (unsigned long long)(p->first_seed + repeat));
+    snprintf(end, sizeof end, "%sseed=%llu", out[0] ? "_" : "",
+             (unsigned long long)(p->first_seed + run->repeat));
     if (p->has_seeds)
         put_text(out, SWEEP_NAME, end);
+    if (!sweep_is_short(p, run))
+        return;
+    snprintf(end, sizeof end, "%s%s=%d", out[0] ? "_" : "", sweep_length_option(p), p->lengths[run->rung]);
+    put_text(out, SWEEP_NAME, end);
 }
 
-void sweep_job_name(char *out, size_t size, const struct sweep_plan *p, size_t combination, size_t repeat)
+void sweep_job_name(char *out, size_t size, const struct sweep_plan *p, const struct sweep_run *run)
 {
     char name[SWEEP_NAME];
 
-    sweep_name(name, p, combination, repeat);
+    sweep_name(name, p, run);
     snprintf(out, size, "%s", name);
     for (char *c = out; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr("-_.", *c))

@@ -8,6 +8,7 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "submit/results/results.h"
+#include "submit/terminal/console.h"
 #include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 
@@ -16,9 +17,9 @@ static const enum compare_result shown[] = {COMPARE_ACCURACY, COMPARE_LOSS, COMP
 static const enum compare_result to_target[] = {COMPARE_BYTES_TO_TARGET, COMPARE_TIME_TO_TARGET,
                                                 COMPARE_STEPS_TO_TARGET};
 enum { N_SHOWN = sizeof shown / sizeof *shown, N_TO_TARGET = sizeof to_target / sizeof *to_target };
-_Static_assert(SWEEP_AXES + 2 + N_SHOWN <= TEXT_TABLE_COLUMNS &&
+_Static_assert(SWEEP_AXES + 4 + N_SHOWN <= TEXT_TABLE_COLUMNS &&
                    SWEEP_AXES + 2 + N_TO_TARGET <= TEXT_TABLE_COLUMNS,
-               "a column for each option that varies, the runs, and the accuracy");
+               "a column for each option that varies, the runs, length and place, and the accuracy");
 
 static void put_mean(struct text_table *t, enum compare_result which, const struct sweep_mean *m)
 {
@@ -49,6 +50,21 @@ static void put_counts(struct text_table *t, const struct sweep_row *row)
     text_table_cell(t, "%zu%s%s", row->n_runs - row->n_failed, of, diverged);
 }
 
+static bool is_halving(const struct sweep *s)
+{
+    return s->plan.n_rungs > 1;
+}
+
+/* The length of its last rung, and the place in it: "1", "3 of 4, stopped". */
+static void put_rung(struct text_table *t, const struct sweep *s, const struct sweep_row *row)
+{
+    const struct sweep_rung *rung = &row->rungs[row->n_rungs - 1];
+
+    text_table_cell(t, "%d", s->plan.lengths[row->n_rungs - 1]);
+    text_table_cell(t, "%zu of %zu%s", rung->place, rung->of,
+                    row->n_rungs < s->plan.n_rungs ? ", stopped" : "");
+}
+
 void sweep_means_table(struct text_table *t, const struct sweep *s, const struct sweep_results *r)
 {
     char head[TEXT_AMOUNT];
@@ -56,6 +72,10 @@ void sweep_means_table(struct text_table *t, const struct sweep *s, const struct
     for (size_t i = 0; i < s->plan.n_axes; i++)
         text_table_column(t, false, "%s", s->plan.axes[i].key);
     text_table_column(t, true, "runs");
+    if (is_halving(s)) {
+        text_table_column(t, true, "%s", sweep_length_name(&s->plan));
+        text_table_column(t, false, "place");
+    }
     for (int k = 0; k < N_SHOWN; k++)
         text_table_column(t, true, "%s", compare_result_head(head, shown[k], NAN));
     for (size_t c = 0; c < r->n_rows; c++) {
@@ -63,6 +83,8 @@ void sweep_means_table(struct text_table *t, const struct sweep *s, const struct
 
         put_keys(t, &s->plan, row->combination);
         put_counts(t, row);
+        if (is_halving(s))
+            put_rung(t, s, row);
         for (int k = 0; k < N_SHOWN; k++)
             put_mean(t, shown[k], &row->of[shown[k]]);
     }
@@ -142,6 +164,24 @@ static json_t *mean_json(const struct sweep_mean *m)
                      json_real_or_null(m->deviation));
 }
 
+static json_t *rungs_json(const struct sweep *s, const struct sweep_row *row)
+{
+    json_t *list = json_array();
+
+    for (size_t k = 0; k < row->n_rungs; k++) {
+        const struct sweep_rung *rung = &row->rungs[k];
+
+        json_array_append_new(list, json_pack("{s:i, s:o, s:I, s:o, s:I, s:I, s:I, s:b}",
+                                              sweep_length_name(&s->plan), s->plan.lengths[k], "accuracy",
+                                              json_real_or_null(rung->accuracy.mean), "reached",
+                                              (json_int_t)rung->n_reached, "bytes_to_target",
+                                              json_real_or_null(rung->bytes_to_target.mean), "resumed",
+                                              (json_int_t)rung->n_resumed, "place", (json_int_t)rung->place,
+                                              "of", (json_int_t)rung->of, "goes_on", rung->goes_on));
+    }
+    return list;
+}
+
 static json_t *row_json(const struct sweep *s, const struct sweep_row *row)
 {
     json_t *values = json_object(), *o;
@@ -156,6 +196,8 @@ static json_t *row_json(const struct sweep *s, const struct sweep_row *row)
         json_object_set_new(o, compare_result_names[shown[k]], mean_json(&row->of[shown[k]]));
     for (int k = 0; k < N_TO_TARGET; k++)
         json_object_set_new(o, compare_result_names[to_target[k]], mean_json(&row->of[to_target[k]]));
+    if (is_halving(s))
+        json_object_set_new(o, "rungs", rungs_json(s, row));
     return o;
 }
 
@@ -207,6 +249,35 @@ static void put_heads(FILE *f, const enum compare_result *which, int n)
         fprintf(f, ",%s_mean,%s_deviation", compare_result_names[which[k]], compare_result_names[which[k]]);
 }
 
+static void put_rung_heads(FILE *f, const struct sweep *s)
+{
+    static const char *const names[] = {"accuracy", "reached", "bytes_to_target", "resumed",
+                                        "place",    "of",      "goes_on"};
+
+    for (size_t k = 1; is_halving(s) && k <= s->plan.n_rungs; k++) {
+        fprintf(f, ",rung_%zu_%s", k, sweep_length_name(&s->plan));
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            fprintf(f, ",rung_%zu_%s", k, names[i]);
+    }
+}
+
+static void put_rungs(FILE *f, const struct sweep *s, const struct sweep_row *row)
+{
+    for (size_t k = 0; is_halving(s) && k < s->plan.n_rungs; k++) {
+        const struct sweep_rung *rung = &row->rungs[k];
+
+        if (k >= row->n_rungs) {
+            fputs(",,,,,,,,", f);
+            continue;
+        }
+        fprintf(f, ",%d", s->plan.lengths[k]);
+        put_number(f, rung->accuracy.mean);
+        fprintf(f, ",%zu", rung->n_reached);
+        put_number(f, rung->bytes_to_target.mean);
+        fprintf(f, ",%zu,%zu,%zu,%d", rung->n_resumed, rung->place, rung->of, rung->goes_on);
+    }
+}
+
 static int put_csv(FILE *f, const struct sweep *s, const struct sweep_results *r, struct err *e)
 {
     const struct sweep_plan *p = &s->plan;
@@ -221,6 +292,7 @@ static int put_csv(FILE *f, const struct sweep *s, const struct sweep_results *r
     fputs(",diverged,target,reached", f);
     put_heads(f, to_target, N_TO_TARGET);
     fputs(",best", f);
+    put_rung_heads(f, s);
     for (size_t c = 0; c < r->n_rows; c++) {
         const struct sweep_row *row = &r->rows[c];
 
@@ -236,6 +308,7 @@ static int put_csv(FILE *f, const struct sweep *s, const struct sweep_results *r
         fprintf(f, ",%zu", row->n_reached);
         put_means(f, row, to_target, N_TO_TARGET);
         fprintf(f, ",%d", row->is_best);
+        put_rungs(f, s, row);
     }
     fputc('\n', f);
     return 0;
@@ -260,10 +333,36 @@ static int write_report(const char *name, sweep_put_report *put, const struct sw
     return rc;
 }
 
-int sweep_report(const struct sweep *s, bool is_json, struct err *e)
+void sweep_print_rung(const struct sweep *s, const struct sweep_results *r)
+{
+    char values[256], accuracy[TEXT_AMOUNT];
+    size_t n_rungs = 0;
+
+    for (size_t i = 0; i < r->n_rows; i++)
+        n_rungs = r->rows[i].n_rungs > n_rungs ? r->rows[i].n_rungs : n_rungs;
+    for (size_t i = 0; i < r->n_rows; i++) {
+        const struct sweep_row *row = &r->rows[i];
+        const struct sweep_rung *rung = n_rungs > 0 ? &row->rungs[n_rungs - 1] : NULL;
+
+        if (row->n_rungs < n_rungs || !rung)
+            continue;
+        sweep_values_text(values, sizeof values, &s->plan, row->combination);
+        (rung->goes_on ? console_info : console_more)(
+            "%s: accuracy %s after %d of %d %s, place %zu of %zu: %s.", values,
+            compare_result_text(accuracy, COMPARE_ACCURACY, rung->accuracy.mean),
+            s->plan.lengths[n_rungs - 1], s->plan.lengths[s->plan.n_rungs - 1], sweep_length_name(&s->plan),
+            rung->place, rung->of, rung->goes_on ? "goes on" : "stops");
+    }
+}
+
+int sweep_report(const struct sweep *s, bool is_json, size_t *n_failed, struct err *e)
 {
     struct sweep_results r = {0};
-    int rc = sweep_results_read(&r, s, e);
+    int rc = sweep_results_read(&r, s, s->plan.n_rungs, e);
+
+    *n_failed = 0;
+    for (size_t i = 0; i < r.n_rows; i++)
+        *n_failed += r.rows[i].n_failed;
 
     if (rc == 0)
         rc = write_report("sweep.csv", put_csv, s, &r, e);

@@ -22,9 +22,15 @@ void sweep_answer(char out[SWEEP_ANSWER], const struct sweep *s, const struct sw
  *      "best": [2, 0]}
  * in which "best" has the index of the best combination of each group; the group that needs the fewest bytes
  * to the target is the first. Writes sweep.csv, a row for each combination: the keys, runs, failed,
- * accuracy_mean, accuracy_deviation and so on, diverged, target, reached, best (1 or 0). Writes
- * report.html. */
-int sweep_report(const struct sweep *s, bool is_json, struct err *e);
+ * accuracy_mean, accuracy_deviation and so on, diverged, target, reached, best (1 or 0). Of successive
+ * halving a combination also has the rungs in which it took part:
+ *     "rungs": [{"epochs": 2, "accuracy": 0.9, "reached": 3, "bytes_to_target": 5e6, "resumed": 3,
+ *                "place": 2, "of": 4, "goes_on": true}]
+ * and a row of sweep.csv has rung_1_epochs, rung_1_accuracy and so on, empty for other rungs. Writes
+ * report.html. *n_failed: the runs that have not succeeded. */
+int sweep_report(const struct sweep *s, bool is_json, size_t *n_failed, struct err *e);
+/* Prints which combinations go on from the last rung that was read, and why. */
+void sweep_print_rung(const struct sweep *s, const struct sweep_results *r);
 
 /* Writes one of the files. ERR_NOMEM. */
 typedef int sweep_put_report(FILE *f, const struct sweep *s, const struct sweep_results *r, struct err *e);

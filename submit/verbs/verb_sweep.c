@@ -1,7 +1,13 @@
 /* sweep: runs a job with all combinations of the values of --set, each with --repeat seeds. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "submit/options/options_config.h"
 #include "submit/stages/stages.h"
+#include "submit/sweep/sweep_agents.h"
+#include "submit/sweep/sweep_check.h"
+#include "submit/sweep/sweep_lanes.h"
 #include "submit/sweep/sweep_table.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/exit_status.h"
@@ -20,46 +26,72 @@ static int check_sweep_options(const struct options *o, struct err *e)
     return 0;
 }
 
-/* Runs all that have not succeeded before. *n_failed: the number of runs that have not succeeded now. */
-static int run_all(const struct sweep *s, size_t *n_failed, struct err *e)
+/* Runs all combinations that take part in the rung after those of `r`. */
+static int run_rung(const struct sweep *s, const struct sweep_results *r, size_t rung, struct err *e)
 {
-    size_t n = s->plan.n_combinations * s->plan.n_repeats;
-    char name[SWEEP_NAME], why[SWEEP_WHY];
-    enum sweep_state state;
+    struct sweep_run *runs = calloc(r->n_rows * s->plan.n_repeats + 1, sizeof *runs);
+    size_t n = 0;
+    int rc;
 
-    for (size_t i = 0; i < n; i++) {
-        size_t combination = i / s->plan.n_repeats, repeat = i % s->plan.n_repeats;
-
-        sweep_name(name, &s->plan, combination, repeat);
-        if (sweep_drop_stale(s, combination, repeat, e) < 0)
-            return e->code;
-        if (sweep_has_succeeded(s, combination, repeat)) {
-            console_more("Run %zu of %zu, %s, has succeeded before.", i + 1, n, name);
-            continue;
-        }
-        console_info("Run %zu of %zu: %s.", i + 1, n, name);
-        if (sweep_run(&state, why, s, combination, repeat, e) < 0) {
-            if (e->code == ERR_CANCELLED)
-                err_hint(e,
-                         s->opt->simulate
-                             ? "The same command continues the sweep: runs that have ended are not run again."
-                             : "A job that has started continues on its agents: the same command waits for "
-                               "it, job_submit list shows its id, job_submit cancel ID ends it.");
-            return e->code;
-        }
-        if (state == SWEEP_FAILED) {
-            ++*n_failed;
-            console_error("%s: %s (%s/logs/%s.log)", name, why, s->folder, name);
-        }
-    }
-    return 0;
+    if (!runs)
+        return err_set(e, ERR_NOMEM, "no memory for the runs of the sweep");
+    for (size_t i = 0; i < r->n_rows; i++)
+        for (size_t k = 0; k < s->plan.n_repeats && r->rows[i].is_member; k++)
+            runs[n++] = (struct sweep_run){r->rows[i].combination, k, rung};
+    rc = sweep_carry_out(s, runs, n, e);
+    free(runs);
+    if (rc == ERR_CANCELLED)
+        err_hint(e, s->opt->simulate
+                        ? "The same command continues the sweep: runs that have ended are not run again."
+                        : "A job that has started continues on its agents: the same command waits for it, "
+                          "job_submit list shows its id, job_submit cancel ID ends it.");
+    return rc;
 }
 
-static int check_best_of(const struct sweep *s, struct err *e)
+static int run_all(const struct sweep *s, struct err *e)
 {
-    bool is_searched[SWEEP_AXES];
+    int rc = 0;
 
-    return sweep_find_searched(is_searched, &s->plan, s->opt->best_of, e);
+    if (s->plan.n_rungs > 1 && s->opt->simulate)
+        console_info("A simulation keeps no checkpoint: a run that goes on begins anew.");
+    for (size_t k = 0; k < s->plan.n_rungs && rc == 0; k++) {
+        struct sweep_results r;
+
+        rc = sweep_results_read(&r, s, k, e);
+        if (rc < 0)
+            return rc;
+        sweep_print_rung(s, &r);
+        rc = run_rung(s, &r, k, e);
+        sweep_results_clear(&r);
+    }
+    return rc;
+}
+
+/* --search and --budget: the combinations, and of successive halving the rungs. */
+static int choose_runs(struct sweep_plan *p, const struct options *o, struct err *e)
+{
+    const char *fixed[] = {"epochs", "max_steps", "max_mb"};
+    bool is_searched[SWEEP_AXES], is_halving = strcmp(o->search, SWEEP_HALVING) == 0;
+
+    if (strcmp(o->search, SWEEP_GRID) == 0 && o->budget > 0)
+        return err_set(e, ERR_USAGE,
+                       "--budget is for --search random and halving: grid runs all combinations");
+    if (strcmp(o->search, SWEEP_RANDOM) == 0 && o->budget == 0)
+        return err_set(e, ERR_USAGE, "--search random needs --budget N, the number of combinations");
+    if ((o->budget > 0 && sweep_plan_draw(p, (size_t)o->budget, o->settings.seed, e) < 0) ||
+        sweep_find_searched(is_searched, p, o, e) < 0)
+        return e->code;
+    for (size_t i = 0; i < p->n_axes && is_halving; i++)
+        for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++)
+            if (options_is_same_name(p->axes[i].key, fixed[k]))
+                return err_set(e, ERR_USAGE, "--set %s: --search halving chooses the length of the runs",
+                               p->axes[i].key);
+    if (is_halving && o->max_mb > 0)
+        return err_set(e, ERR_USAGE, "--max-mb: --search halving takes parts of --epochs or --max-steps");
+    return is_halving ? sweep_halve(p, sweep_largest_group(p, is_searched),
+                                    o->settings.max_steps > 0 ? o->settings.max_steps : o->settings.epochs,
+                                    o->settings.max_steps > 0, e)
+                      : 0;
 }
 
 /* Reads and checks the job, as `validate` does. */
@@ -79,11 +111,9 @@ static int run_sweep(struct sweep *s, struct err *e)
 
     if (check_sweep_options(s->opt, e) < 0 ||
         sweep_plan_make(&s->plan, s->opt->sets, s->opt->repeat, s->opt->settings.seed, e) < 0 ||
-        (s->opt->budget > 0 &&
-         sweep_plan_draw(&s->plan, (size_t)s->opt->budget, s->opt->settings.seed, e) < 0) ||
-        check_best_of(s, e) < 0 || sweep_open(s, e) < 0 ||
+        choose_runs(&s->plan, s->opt, e) < 0 || sweep_count_lanes(s, e) < 0 || sweep_open(s, e) < 0 ||
         sweep_check(s, s->opt->simulate ? verb_simulate_check : check_job, e) < 0 || sweep_begin(s, e) < 0 ||
-        run_all(s, &n_failed, e) < 0 || sweep_report(s, s->opt->json, e) < 0)
+        sweep_write_lanes(s, e) < 0 || run_all(s, e) < 0 || sweep_report(s, s->opt->json, &n_failed, e) < 0)
         return e->code;
     if (n_failed > 0)
         console_info(

@@ -192,6 +192,28 @@ END
     [ ! -e other ]
 }
 
+@test "successive halving runs the better half of each group for twice as long, and its figures are those of the records" {
+    SWEEP=("$SUBMIT" sweep --simulate -q --search halving --set "codec=fedavg,diloco" --set "lr=0.01,0.1,0.5,1" --repeat 2 --best-of lr --node_count 2 --epochs 2 --local-steps 5 --eval-every 5 --model softmax --dataset "$FEW" -o swept)
+    "${SWEEP[@]}" >table
+    cat table
+    [ "$(grep -Ec '^[a-z]+ +[0-9.]+ +2.* +1 +[34] of 4, stopped' table)" -eq 4 ]
+    [ "$(grep -Ec '^[a-z]+ +[0-9.]+ +2.* +2 +[12] of 2 ' table)" -eq 4 ]
+    [ "$(find swept/runs -mindepth 1 -maxdepth 1 | wc -l)" -eq 24 ]
+    python3 "$ROOT/tests/e2e/sweep_figures.py" swept lr ''
+    # A target decides before the accuracy.
+    "${SWEEP[@]}" --target 0.5 --json >doc
+    python3 "$ROOT/tests/e2e/sweep_figures.py" swept lr 0.5
+    jq -e '.data.combinations | length == 8 and all(.rungs[0].epochs == 1) and ([.[] | select(.rungs[1])] | length == 4)' doc
+    local wrong
+    for wrong in '--search grid --budget 2' '--search random' '--search halving --max-mb 5' '--search halving --set max_steps=4,5' '--search halving --set batch_size=8,16'; do
+        # shellcheck disable=SC2086 # words
+        run "$SUBMIT" sweep --simulate --set lr=0.1,0.2,0.3 --codec fedavg --node_count 2 --epochs 1 $wrong -o other
+        echo "$output"
+        [ "$status" -eq 2 ]
+    done
+    [[ "$output" == *"--search halving of 6 combinations has 3 rungs, the first of 1/4 epochs"*"Give --epochs 4 or more"* ]]
+}
+
 @test "names of a run are no commands of gnuplot" {
     command -v gnuplot >/dev/null || skip "gnuplot is not installed"
     "$SUBMIT" simulate -q --codec fedavg --node_count 2 --epochs 2 --model softmax --dataset "$FEW" -o run

@@ -17,15 +17,15 @@ TEST(runs_are_the_product_of_all_values)
     assert_string_equal(sweep_value(&p, 0, 0), "fedavg");
     assert_string_equal(sweep_value(&p, 2, 1), "1"); /* the last one varies first */
     assert_string_equal(sweep_value(&p, 3, 0), "diloco");
-    sweep_name(name, &p, 4, 1);
+    sweep_name(name, &p, &(struct sweep_run){4, 1, 0});
     assert_string_equal(name, "codec=diloco_learn_rate=0.01_seed=2");
-    sweep_job_name(name, 64, &p, 4, 1);
+    sweep_job_name(name, 64, &p, &(struct sweep_run){4, 1, 0});
     assert_string_equal(name, "codec-diloco_learn_rate-0.01_seed-2");
     sweep_values_text(name, sizeof name, &p, 4);
     assert_string_equal(name, "codec=diloco, learn_rate=0.01");
     sweep_plan_clear(&p);
     assert_ok(MAKE(0, "epochs=2"));
-    sweep_name(name, &p, 0, 0);
+    sweep_name(name, &p, &(struct sweep_run){0, 0, 0});
     assert_string_equal(name, "epochs=2");
     sweep_plan_clear(&p);
 }
@@ -38,19 +38,42 @@ TEST(values_with_commas_are_given_as_json)
     assert_int_equal(p.n_combinations, 6);
     assert_string_equal(sweep_value(&p, 0, 0), "a:x=1,y=2");
     assert_string_equal(sweep_value(&p, 1, 1), "2.5");
-    sweep_name(one, &p, 2, 0);
-    sweep_name(other, &p, 4, 0);
+    sweep_name(one, &p, &(struct sweep_run){2, 0, 0});
+    sweep_name(other, &p, &(struct sweep_run){4, 0, 0});
     assert_true(strncmp(one, "codec=b.c~", 10) == 0);
     assert_string_equal(one + 18, "_seed=1");
     assert_string_equal(other, "codec=b.c_seed=1");
-    sweep_name(one, &p, 0, 0);
+    sweep_name(one, &p, &(struct sweep_run){0, 0, 0});
     assert_string_equal(one, "codec=a:x=1,y=2_seed=1");
-    sweep_name(one, &p, 2, 0);
+    sweep_name(one, &p, &(struct sweep_run){2, 0, 0});
     assert_string_not_equal(one, other); /* though both are b.c */
     sweep_plan_clear(&p);
     assert_ok(MAKE(0, "seed=[9007199254740993,-1]")); /* is no double */
     assert_string_equal(sweep_value(&p, 0, 0), "9007199254740993");
     assert_string_equal(sweep_value(&p, 1, 0), "-1");
+    sweep_plan_clear(&p);
+}
+
+TEST(each_rung_is_twice_as_long_as_the_one_before)
+{
+    char name[SWEEP_NAME];
+
+    assert_ok(MAKE(2, "learn_rate=1,2,3,4,5"));
+    assert_ok(sweep_halve(&p, 5, 10, false, &e));
+    assert_int_equal(p.n_rungs, 3);
+    assert_true(p.lengths[0] == 3 && p.lengths[1] == 5 && p.lengths[2] == 10);
+    sweep_name(name, &p, &(struct sweep_run){0, 1, 0});
+    assert_string_equal(name, "learn_rate=1_seed=2_epochs=3");
+    sweep_name(name, &p, &(struct sweep_run){0, 1, 2});
+    assert_string_equal(name, "learn_rate=1_seed=2"); /* that of a run of a grid */
+    assert_ok(sweep_halve(&p, 4, 1001, true, &e));
+    assert_true(p.n_rungs == 2 && p.lengths[0] == 501 && p.lengths[1] == 1001);
+    sweep_name(name, &p, &(struct sweep_run){0, 0, 0});
+    assert_string_equal(name, "learn_rate=1_seed=1_max-steps=501");
+    assert_ok(sweep_halve(&p, 1, 1, false, &e));
+    assert_int_equal(p.n_rungs, 1);
+    assert_int_equal(sweep_halve(&p, 5, 3, false, &e), ERR_USAGE);
+    assert_string_equal(e.text, "--search halving of 5 combinations has 3 rungs, the first of 3/4 epochs");
     sweep_plan_clear(&p);
 }
 
@@ -64,8 +87,8 @@ TEST(names_of_long_values_fit_and_differ)
     value[598] = 'y';
     value[599] = '\0';
     assert_ok(MAKE(0, value));
-    sweep_name(name, &p, 0, 0);
-    sweep_name(other, &p, 1, 0);
+    sweep_name(name, &p, &(struct sweep_run){0, 0, 0});
+    sweep_name(other, &p, &(struct sweep_run){1, 0, 0});
     assert_true(strlen(name) < SWEEP_NAME);
     assert_string_not_equal(name, other);
     sweep_plan_clear(&p);
@@ -81,8 +104,8 @@ TEST(names_of_many_values_fit_differ_and_have_the_seed)
         sets[i] = text[i];
     }
     assert_ok(sweep_plan_make(&p, sets, 1, UINT64_MAX, &e));
-    sweep_name(name, &p, 0, 0);
-    sweep_name(other, &p, 1, 0);
+    sweep_name(name, &p, &(struct sweep_run){0, 0, 0});
+    sweep_name(other, &p, &(struct sweep_run){1, 0, 0});
     assert_true(strlen(name) < SWEEP_NAME);
     assert_string_not_equal(name, other);
     assert_non_null(strstr(name, "_seed=18446744073709551615"));
@@ -143,6 +166,7 @@ int main(void)
         cmocka_unit_test(a_larger_budget_draws_the_combinations_of_a_smaller_one_too),
         cmocka_unit_test(runs_are_the_product_of_all_values),
         cmocka_unit_test(values_with_commas_are_given_as_json),
+        cmocka_unit_test(each_rung_is_twice_as_long_as_the_one_before),
         cmocka_unit_test(names_of_long_values_fit_and_differ),
         cmocka_unit_test(names_of_many_values_fit_differ_and_have_the_seed),
         cmocka_unit_test(unclear_lists_are_refused),

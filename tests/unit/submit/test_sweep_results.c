@@ -58,18 +58,54 @@ TEST(without_a_target_the_best_of_a_group_has_the_highest_accuracy_and_has_not_d
     free(r.best);
 }
 
+TEST(the_better_half_of_each_group_goes_on)
+{
+    struct sweep_row rows[] = {row_of(0, 0.5, 0, NAN), row_of(0, 0.7, 0, NAN), row_of(0, 0.6, 0, NAN),
+                               row_of(3, 0.2, 0, NAN), row_of(0, 0.7, 0, NAN), row_of(4, NAN, 0, NAN)};
+    struct sweep_results r = {.rows = rows, .n_rows = 6, .target = NAN};
+
+    for (int i = 0; i < 6; i++)
+        rows[i].is_member = (rows[i].n_rungs = 1);
+    rows[5].n_failed = 2; /* all its runs */
+    sweep_choose_members(&r, false);
+
+    assert_true(rows[1].rungs[0].place == 1 && rows[1].rungs[0].of == 4 && rows[1].is_member);
+    assert_true(rows[4].rungs[0].place == 2 && rows[4].rungs[0].goes_on);
+    assert_true(rows[2].rungs[0].place == 3 && !rows[2].is_member && !rows[2].rungs[0].goes_on);
+    assert_true(rows[3].rungs[0].of == 1 && rows[3].is_member);
+    assert_false(rows[5].is_member);
+    rows[1].n_rungs = rows[4].n_rungs = rows[3].n_rungs = 2;
+    rows[1].n_diverged = 1;
+    sweep_choose_members(&r, true);
+
+    assert_true(rows[1].rungs[1].place == 2 && rows[1].rungs[1].of == 2 && rows[1].is_member);
+    assert_true(rows[4].rungs[1].place == 1 && !rows[4].rungs[1].goes_on);
+    rows[0].of[COMPARE_ACCURACY].mean = 0.9; /* a run that was stopped is not the best */
+    assert_ok(sweep_choose_best(&r, &e));
+    assert_true(rows[4].is_best && !rows[0].is_best);
+    free(r.best);
+}
+
 TEST(best_of_names_options_that_vary)
 {
-    bool is_searched[SWEEP_AXES] = {false};
+    bool is_searched[SWEEP_AXES];
+    struct options o = {.best_of = "epochs,learn-rate"};
     struct sweep_plan p;
 
     assert_ok(sweep_plan_make(&p, (const char *const[]){"codec=a,b", "learn_rate=1,2", "epochs=1", NULL}, 2,
                               1, &e));
-    assert_ok(sweep_find_searched(is_searched, &p, "epochs,learn-rate", &e));
+    assert_ok(sweep_find_searched(is_searched, &p, &o, &e));
     assert_true(!is_searched[0] && is_searched[1] && is_searched[2]);
-    assert_int_equal(sweep_find_searched(is_searched, &p, "momentum", &e), ERR_USAGE);
+    assert_int_equal(sweep_largest_group(&p, is_searched), 2);
+    snprintf(o.best_of, sizeof o.best_of, "momentum");
+    assert_int_equal(sweep_find_searched(is_searched, &p, &o, &e), ERR_USAGE);
     assert_string_equal(e.text, "--best-of momentum: the sweep does not vary this option");
-    assert_int_equal(sweep_find_searched(is_searched, &p, "seed", &e), ERR_USAGE);
+    snprintf(o.best_of, sizeof o.best_of, "seed");
+    assert_int_equal(sweep_find_searched(is_searched, &p, &o, &e), ERR_USAGE);
+    o.best_of[0] = '\0';
+    snprintf(o.search, sizeof o.search, SWEEP_HALVING);
+    assert_ok(sweep_find_searched(is_searched, &p, &o, &e));
+    assert_int_equal(sweep_largest_group(&p, is_searched), 4);
     sweep_plan_clear(&p);
 }
 
@@ -79,6 +115,7 @@ int main(void)
         cmocka_unit_test(the_deviation_is_that_of_a_sample),
         cmocka_unit_test(the_best_of_a_group_reaches_the_target_most_often_then_with_the_fewest_bytes),
         cmocka_unit_test(without_a_target_the_best_of_a_group_has_the_highest_accuracy_and_has_not_diverged),
+        cmocka_unit_test(the_better_half_of_each_group_goes_on),
         cmocka_unit_test(best_of_names_options_that_vary),
     };
 
