@@ -50,7 +50,26 @@ static int check_samples(struct loader_part *p, const struct model_spec *m, stru
     if (x->shape[1] != (size_t)m->n_in)
         return err_set(e, ERR_CONFIG, "%zu values per sample, the model takes %d", x->shape[1], m->n_in);
     p->x = *x;
+    p->n = x->shape[0];
     return check_tokens(x, model_spec_vocab(m), e);
+}
+
+static int open_windows(struct loader_part *p, const struct tensor_view *tokens, const struct model_spec *m,
+                        struct err *e)
+{
+    int vocab = model_spec_vocab(m), n_classes = model_spec_classes(m);
+
+    if (m->loss != LOSS_TOKEN_CROSS_ENTROPY)
+        return err_set(e, ERR_CONFIG, "the samples are windows of tokens, and the model's loss is %s",
+                       loss_kind_name(m->loss));
+    if (model_spec_labels(m) != m->n_in)
+        return err_set(e, ERR_CONFIG, "the model has outputs for %d of %d tokens", model_spec_labels(m),
+                       m->n_in);
+    if (token_windows_open(&p->windows, tokens, (size_t)m->n_in, vocab < n_classes ? vocab : n_classes, e) <
+        0)
+        return e->code;
+    p->n = p->windows.n;
+    return 0;
 }
 
 /* Checks the labels y (n) or targets y (n, n_out) of the samples. */
@@ -72,6 +91,10 @@ static int check_truth(struct loader_part *p, const struct model_spec *m, struct
 
 static int check_part(struct loader_part *p, bool may_lack_truth, const struct model_spec *m, struct err *e)
 {
+    const struct tensor_view *tokens = tensor_file_find(&p->file, "tokens");
+
+    if (tokens)
+        return open_windows(p, tokens, m, e);
     if (check_samples(p, m, e) < 0)
         return e->code;
     return may_lack_truth && !tensor_file_find(&p->file, "y") ? 0 : check_truth(p, m, e);
@@ -87,6 +110,8 @@ static int open_part(struct loader_part *p, const char *path, bool may_lack_trut
 
 static int check_alike(const struct loader_part *train, const struct loader_part *test, struct err *e)
 {
+    if (train->windows.token_bytes != test->windows.token_bytes)
+        return err_set(e, ERR_CONFIG, "training and test tokens are of different types");
     if (train->x.type != test->x.type)
         return err_set(e, ERR_CONFIG, "training and test samples are of different types");
     if (!train->labels != !test->labels)
@@ -175,18 +200,34 @@ static void use_huge_pages(struct loader *l)
     l->train.x.data = l->copy = to;
 }
 
+static int open_orders(struct loader *l, struct err *e)
+{
+    size_t at = 0;
+
+    l->windows = malloc(l->n_cols * sizeof *l->windows);
+    l->first_window = malloc(l->n_cols * sizeof *l->first_window);
+    if (!l->windows || !l->first_window)
+        return err_set(e, ERR_NOMEM, "no memory for %zu columns", l->n_cols);
+    for (size_t c = 0; c < l->n_cols; c++) {
+        l->first_window[c] = at;
+        at += (size_t)l->lengths[c] * l->train.windows.per_piece;
+    }
+    return 0;
+}
+
 /* Checks the columns' lengths, and makes room for their order. */
 static int open_columns(struct loader *l, const char *train, int node, struct err *e)
 {
     const struct tensor_view *t = tensor_file_find(&l->train.file, "lengths");
-    size_t n = l->train.x.shape[0], sum = 0, most = 0;
+    size_t per_piece = l->train.windows.n > 0 ? l->train.windows.per_piece : 1;
+    size_t n = l->train.n, sum = 0, most = 0;
 
     if (!t || t->type != TENSOR_I32 || t->n_dims != 1 || t->shape[0] != l->n_cols)
         return err_set(e, ERR_CONFIG, "%s: not the shard of node %d: it has %zu columns, the node %zu", train,
                        node, t ? t->shape[0] : 0, l->n_cols);
     l->lengths = t->data;
     for (size_t c = 0; c < l->n_cols; c++) {
-        size_t length = l->lengths[c] > 0 ? (size_t)l->lengths[c] : 0;
+        size_t length = l->lengths[c] > 0 ? (size_t)l->lengths[c] * per_piece : 0;
 
         if (length < l->n_rows || l->n_rows == 0)
             return err_set(e, ERR_CONFIG, "%s: column %zu has %zu samples, an epoch has %zu steps", train, c,
@@ -194,8 +235,10 @@ static int open_columns(struct loader *l, const char *train, int node, struct er
         most = length > most ? length : most;
         sum += length;
     }
-    if (sum != n || n > UINT32_MAX)
+    if (sum != n || (n > UINT32_MAX && l->train.windows.n == 0))
         return err_set(e, ERR_CONFIG, "%s: %zu samples, its columns have %zu", train, n, sum);
+    if (l->train.windows.n > 0)
+        return open_orders(l, e);
     l->order = malloc(l->n_cols * l->n_rows * sizeof *l->order);
     l->column = malloc(most * sizeof *l->column);
     return l->order && l->column ? 0 : err_set(e, ERR_NOMEM, "no memory for the order of %zu samples", n);
@@ -227,10 +270,12 @@ int loader_open(struct loader *l, const char *train, const char *test, const str
         err_at(e, "%s", train);
         goto fail;
     }
-    l->n_test = l->test.x.shape[0];
+    l->n_test = l->test.n;
+    l->n_labels = l->train.windows.n > 0 ? l->n_in : 1;
     if (open_columns(l, train, node, e) < 0)
         goto fail;
-    use_huge_pages(l);
+    if (l->train.windows.n == 0)
+        use_huge_pages(l);
     return 0;
 fail:
     loader_close(l);
@@ -246,7 +291,8 @@ int loader_open_test(struct loader *l, const char *test, const struct model_spec
         err_at(e, "%s", test);
         goto fail;
     }
-    l->n_test = l->test.x.shape[0];
+    l->n_test = l->test.n;
+    l->n_labels = l->test.windows.n > 0 ? l->n_in : 1;
     return 0;
 fail:
     loader_close(l);
@@ -261,6 +307,8 @@ void loader_close(struct loader *l)
     free(l->blocks);
     free(l->order);
     free(l->column);
+    free(l->windows);
+    free(l->first_window);
     free(l->scales);
     free(l->shifts);
     free(l->whole);
@@ -279,7 +327,10 @@ void loader_epoch(struct loader *l, uint64_t epoch)
     uint32_t first = 0; /* sample of the column */
 
     l->epoch = epoch;
-    for (size_t c = 0; c < l->n_cols; c++) {
+    for (size_t c = 0; l->windows && c < l->n_cols; c++)
+        permutation_init(&l->windows[c], (uint64_t)l->lengths[c] * l->train.windows.per_piece, l->seed, epoch,
+                         global_column(l, c));
+    for (size_t c = 0; !l->windows && c < l->n_cols; c++) {
         partition_order(l->column, (size_t)l->lengths[c], l->seed, epoch, global_column(l, c));
         for (size_t row = 0; row < l->n_rows; row++)
             l->order[row * l->n_cols + c] = first + l->column[row];
@@ -287,13 +338,18 @@ void loader_epoch(struct loader *l, uint64_t epoch)
     }
 }
 
+bool loader_has_labels(const struct loader *l)
+{
+    return l->test.labels || l->test.windows.n > 0;
+}
+
 int loader_batch_init(struct loader_batch *b, const struct loader *l, size_t n, struct err *e)
 {
     /* Aligned to cache lines: matrix products load them faster. */
     *b = (struct loader_batch){
         .x = aligned_alloc(LINE, (n * l->n_in * sizeof *b->x + LINE - 1) / LINE * LINE)};
-    if (l->test.labels)
-        b->labels = malloc(n * sizeof *b->labels);
+    if (loader_has_labels(l))
+        b->labels = malloc(n * l->n_labels * sizeof *b->labels);
     else
         b->targets = malloc(n * l->n_targets * sizeof *b->targets);
     if (b->x && (b->labels || b->targets))
@@ -380,6 +436,12 @@ static void take_truth(const struct loader *l, const struct loader_part *p, size
                l->n_targets * sizeof *b->targets);
 }
 
+static void take_window(const struct loader *l, const struct loader_part *p, size_t at,
+                        struct loader_batch *b, size_t j)
+{
+    token_windows_take(&p->windows, at, b->x + j * l->n_in, b->labels + j * l->n_labels);
+}
+
 /* Copies n pixels of one row of the whole image from `from` on, forwards or backwards. */
 static void copy_pixels(float *to, const float *from, size_t n, size_t channels, bool backwards)
 {
@@ -442,7 +504,8 @@ static void take_augmented(const struct loader *l, size_t at, size_t col, size_t
 /* Returns the number of the file's sample that column col uses in step row. */
 static size_t sample_of(const struct loader *l, size_t row, size_t col)
 {
-    return l->order[row * l->n_cols + col];
+    return l->windows ? l->first_window[col] + permutation_at(&l->windows[col], row)
+                      : l->order[row * l->n_cols + col];
 }
 
 /* A batch's samples lie anywhere in the file: prefetching halves the time. The second-level cache has more
@@ -462,6 +525,10 @@ void loader_block(const struct loader *l, size_t row, int i, struct loader_batch
         size_t col = (size_t)i * l->batch + j;
         size_t at = sample_of(l, row, col);
 
+        if (l->windows) {
+            take_window(l, &l->train, at, b, j);
+            continue;
+        }
         if (j + AHEAD < l->batch)
             fetch_ahead(l, sample_of(l, row, col + AHEAD));
         if (l->whole)
@@ -475,6 +542,10 @@ void loader_block(const struct loader *l, size_t row, int i, struct loader_batch
 void loader_test(const struct loader *l, size_t start, size_t n, struct loader_batch *b)
 {
     for (size_t j = 0; j < n; j++) {
+        if (l->test.windows.n > 0) {
+            take_window(l, &l->test, start + j, b, j);
+            continue;
+        }
         take_values(l, &l->test, start + j, b->x + j * l->n_in);
         take_truth(l, &l->test, start + j, b, j);
     }

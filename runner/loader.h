@@ -1,6 +1,8 @@
 /* loader -- a worker's shard of the data set, cut into the batches of its blocks in the order given by the
  * job's seed (shared/job/partition.h). A shard has the samples of the node's columns, one column after
  * another, and in the tensor "lengths" (I32) how many each has: at least one for each step of an epoch.
+ * A shard of a language model has the tensor "tokens" (token_windows.h) for samples and labels: a column has
+ * as many samples as its pieces have windows, and "lengths" counts its pieces.
  * Samples stay as they are in the file, mapped or copied; a batch is converted to floats when it is gathered,
  * scaled and, for training, cropped and flipped by the shard's tensors (submit/data/transform.h): "scale" and
  * "shift" F32, one for all values, or per channel or column, and "augment" I32: rows, columns, channels,
@@ -13,15 +15,19 @@
 #include <stdint.h>
 
 #include "nn/loss.h"
+#include "runner/token_windows.h"
 #include "shared/base/err.h"
 #include "shared/job/blocks.h"
+#include "shared/job/permutation.h"
 #include "shared/records/tensor_file.h"
 
 struct loader_part { /* the train or the test half; views into its file */
     struct tensor_file file;
-    struct tensor_view x;  /* (..., n_in) U8, F32 or I32 */
-    const int32_t *labels; /* (...); NULL: targets, or neither */
-    const float *targets;  /* (..., n_targets); NULL: labels, or neither */
+    struct tensor_view x;         /* (..., n_in) U8, F32 or I32 */
+    const int32_t *labels;        /* (...); NULL: targets, or neither */
+    const float *targets;         /* (..., n_targets); NULL: labels, or neither */
+    struct token_windows windows; /* instead of x and labels; n 0: none */
+    size_t n;                     /* samples */
 };
 
 struct loader_image { /* rows 0: no augmentation */
@@ -32,18 +38,20 @@ struct loader_image { /* rows 0: no augmentation */
 struct loader {
     struct loader_part train, test; /* (the samples of all columns), (n_test) */
     size_t n_rows, n_cols, n_test;  /* steps of an epoch; columns of all blocks of this node */
-    const int32_t *lengths;         /* (n_cols): samples of each column, each at least n_rows */
-    size_t n_in, n_targets;
+    const int32_t *lengths;         /* (n_cols): samples of each column, each at least n_rows; or pieces */
+    size_t n_in, n_targets, n_labels;
     size_t batch; /* columns of one block */
     int n_blocks; /* of this node */
     int *blocks;  /* (n_blocks): their numbers */
     uint64_t seed;
     uint64_t epoch;
-    uint32_t *order;        /* (n_rows, n_cols): the sample of each column in each step of this epoch */
-    uint32_t *column;       /* (the longest column): order of one column */
-    bool is_scaled;         /* otherwise floats are used without scaling */
-    float scale, shift;     /* of all values, if the next two are NULL */
-    float *scales, *shifts; /* (n_in), or NULL */
+    uint32_t *order;             /* (n_rows, n_cols): the sample of each column in each step of this epoch */
+    uint32_t *column;            /* (the longest column): order of one column */
+    struct permutation *windows; /* (n_cols): instead of the two, each column's order of its windows */
+    size_t *first_window;        /* (n_cols): of each column */
+    bool is_scaled;              /* otherwise floats are used without scaling */
+    float scale, shift;          /* of all values, if the next two are NULL */
+    float *scales, *shifts;      /* (n_in), or NULL */
     struct loader_image image;
     float *whole; /* (n_in), with an image: a sample before it is cropped */
     void *copy;   /* all training samples; NULL: they are read from the mapped file */
@@ -63,10 +71,11 @@ void loader_close(struct loader *l);
 void loader_epoch(struct loader *l, uint64_t epoch); /* from 0 */
 /* A batch of up to n samples, with labels or targets as the files have. */
 struct loader_batch {
-    float *x; /* (n, n_in), scaled */
-    int32_t *labels;
-    float *targets; /* (n, n_targets) */
+    float *x;        /* (n, n_in), scaled */
+    int32_t *labels; /* (n, n_labels): one of each sample, or one of each token */
+    float *targets;  /* (n, n_targets) */
 };
+bool loader_has_labels(const struct loader *l); /* of the test samples: one for each, or for each token */
 int loader_batch_init(struct loader_batch *b, const struct loader *l, size_t n, struct err *e);
 void loader_batch_clear(struct loader_batch *b);
 struct truth loader_truth(const struct loader_batch *b);

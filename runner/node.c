@@ -148,7 +148,7 @@ static int load_data(struct node *n, struct err *e)
                     n->job.node, settings_block_samples(&n->set), (size_t)n->set.steps_per_epoch, n->spec,
                     n->set.seed, e) < 0)
         return err_at(e, "data");
-    return metrics_new(&n->metrics, n->spec, n->loader.test.labels != NULL, n->loader.n_test, e);
+    return metrics_new(&n->metrics, n->spec, loader_has_labels(&n->loader), n->loader.n_test, e);
 }
 
 static struct checkpoint checkpoint(struct node *n)

@@ -200,7 +200,7 @@ static int open_step(struct node *n, struct err *e)
                                            .n_trained = net_n_trained(n->net),
                                            .momentum = net_momentum(n->net),
                                            .n_blocks = n->loader.n_blocks,
-                                           .has_labels = n->loader.train.labels,
+                                           .has_labels = loader_has_labels(&n->loader),
                                            .updates_outside = n->program,
                                            .warn = report_warning,
                                            .owner = n},

@@ -185,7 +185,7 @@ static int make_room(struct network *w, struct err *e)
     w->views = malloc(net_tensors(w->net, &views) * sizeof *w->views);
     if (!w->initial || !w->evaluated || !w->views)
         return err_set(e, ERR_NOMEM, "no memory for the %zu weights of the network", n);
-    return metrics_new(&w->metrics, &w->spec, w->loaders[0].test.labels != NULL, w->loaders[0].n_test, e);
+    return metrics_new(&w->metrics, &w->spec, loader_has_labels(&w->loaders[0]), w->loaders[0].n_test, e);
 }
 
 int workload_network(struct workload **out, const struct settings *set, const struct blocks *b,
@@ -209,7 +209,7 @@ int workload_network(struct workload **out, const struct settings *set, const st
                                 .n_params = net_n_params(w->net),
                                 .n_trained = net_n_trained(w->net),
                                 .momentum = net_momentum(w->net),
-                                .has_labels = w->loaders[0].train.labels != NULL,
+                                .has_labels = loader_has_labels(&w->loaders[0]),
                                 .has_test = w->loaders[0].n_test > 0,
                                 .arch = w->arch,
                                 .preprocessing = w->preprocessing,

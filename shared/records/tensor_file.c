@@ -29,7 +29,7 @@ static const struct {
 } types[N_TENSOR_TYPES] = {
     [TENSOR_F32] = {"F32", 4}, [TENSOR_U8] = {"U8", 1},   [TENSOR_I32] = {"I32", 4},
     [TENSOR_I64] = {"I64", 8}, [TENSOR_F16] = {"F16", 2}, [TENSOR_BF16] = {"BF16", 2},
-    [TENSOR_F64] = {"F64", 8},
+    [TENSOR_F64] = {"F64", 8}, [TENSOR_U16] = {"U16", 2},
 };
 
 size_t tensor_type_size(enum tensor_type type)
@@ -103,6 +103,8 @@ double tensor_value(const struct tensor_view *t, size_t i)
         return half(((const uint16_t *)t->data)[i]);
     case TENSOR_BF16:
         return brain_half(((const uint16_t *)t->data)[i]);
+    case TENSOR_U16:
+        return ((const uint16_t *)t->data)[i];
     case TENSOR_F64:
     case N_TENSOR_TYPES:
         break;
@@ -119,7 +121,7 @@ static int parse_dtype(struct tensor_view *t, const json_t *v, struct err *e)
             t->type = (enum tensor_type)i;
             return 0;
         }
-    return err_set(e, ERR_CONFIG, "/%s/dtype: expected F32, U8, I32, I64, F16, BF16 or F64, found %s",
+    return err_set(e, ERR_CONFIG, "/%s/dtype: expected F32, U8, U16, I32, I64, F16, BF16 or F64, found %s",
                    t->name, s ? s : "no text");
 }
 

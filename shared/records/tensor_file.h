@@ -23,6 +23,7 @@ enum tensor_type {
     TENSOR_F16,
     TENSOR_BF16,
     TENSOR_F64,
+    TENSOR_U16,
     N_TENSOR_TYPES
 };
 

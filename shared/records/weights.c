@@ -65,7 +65,7 @@ static int check_shape(const struct tensor_view *t, const struct tensor_view *ex
 
 static int check_type(const struct tensor_view *t, struct err *e)
 {
-    if (t->type == TENSOR_U8 || t->type == TENSOR_I32 || t->type == TENSOR_I64)
+    if (t->type == TENSOR_U8 || t->type == TENSOR_U16 || t->type == TENSOR_I32 || t->type == TENSOR_I64)
         return err_set(e, ERR_CONFIG, "tensor \"%s\" is %s, expected F32 (F16, BF16 and F64 are converted)",
                        t->name, tensor_type_name(t->type));
     return 0;

@@ -12,14 +12,10 @@
 #include <zlib.h>
 
 #include "shared/base/file.h"
+#include "submit/data/data_map.h"
 #include "submit/data/dataset.h"
 
 enum { LOOKED_AT = 4096, TAR_AT = 257 };
-
-bool data_is_bomb(uint64_t unpacked, uint64_t packed)
-{
-    return unpacked > UNPACKED_FREE && unpacked / UNPACKED_RATIO > packed;
-}
 
 /* A file that is read into `buf`, of which `len` of `size` bytes are filled. */
 struct file_reading {
@@ -57,11 +53,8 @@ static int fill_buffer(struct file_reading *r, bool *is_end, struct err *e)
     r->len += (size_t)k;
     if (r->len > r->max)
         return more_than(r, e);
-    if (!gzdirect(r->file) && data_is_bomb(r->len, (uint64_t)gzoffset(r->file))) {
-        err_set(e, ERR_CONFIG, "unpacks to more than %d times its size: its first %lld bytes are %zu",
-                UNPACKED_RATIO, (long long)gzoffset(r->file), r->len);
-        return err_hint(e, "If that is meant, unpack it with gunzip.");
-    }
+    if (!gzdirect(r->file) && data_is_bomb(r->len, (uint64_t)gzoffset(r->file)))
+        return data_refuse_bomb(r->len, (uint64_t)gzoffset(r->file), e);
     *is_end = k == 0 && room > 0;
     return 0;
 }

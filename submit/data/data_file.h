@@ -17,11 +17,6 @@ int data_folder(char *out, size_t size, const char *set, const char *chosen, str
 int data_find(char path[PATH_MAX], const char *dir, const char *name, struct err *e);
 bool data_is_folder(const char *path);
 
-/* Of packed data more than UNPACKED_FREE bytes may be at most UNPACKED_RATIO times as long as packed: data
- * sets are some 5 to 50 times as long; zeros, with which a small file can fill the memory, 1,000 times. */
-enum { UNPACKED_FREE = 16 << 20, UNPACKED_RATIO = 200 };
-bool data_is_bomb(uint64_t unpacked, uint64_t packed);
-
 /* Reads a whole file, and unpacks it if it is a gzip file; the caller frees. ERR_NOT_FOUND, ERR_IO;
  * ERR_CONFIG: it cannot be unpacked, has more than `max` bytes, or data_is_bomb. */
 int data_read_at_most(uint8_t **out, size_t *len, size_t max, const char *path, struct err *e);

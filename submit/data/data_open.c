@@ -12,14 +12,14 @@ static int layout_fits(const struct model_spec *m, const struct dataset *d, stru
     char reader[96];
 
     snprintf(reader, sizeof reader, "model \"%s\"", m->name);
-    return layout_check(reader, &m->in, &d->shape, d->x_type == TENSOR_I32, e);
+    return layout_check(reader, &m->in, &d->shape, dataset_has_tokens(d), e);
 }
 
 static int tokens_fit(const struct model_spec *m, const struct dataset *d, struct err *e)
 {
     int vocab = model_spec_vocab(m);
 
-    if ((vocab > 0) != (d->x_type == TENSOR_I32))
+    if ((vocab > 0) != dataset_has_tokens(d))
         return err_set(e, ERR_CONFIG,
                        vocab > 0 ? "model \"%s\" reads tokens, the data set has none"
                                  : "the data set has tokens, model \"%s\" has no embedding",
@@ -28,6 +28,18 @@ static int tokens_fit(const struct model_spec *m, const struct dataset *d, struc
         return err_set(e, ERR_CONFIG, "model \"%s\" knows %d tokens, the data set has %d", m->name, vocab,
                        d->vocab);
     return 0;
+}
+
+/* A model of language has an output for each token at each place. */
+static int outputs_fit(const struct model_spec *m, const struct dataset *d, struct err *e)
+{
+    if (model_spec_labels(m) != m->n_in)
+        return err_set(e, ERR_CONFIG, "model \"%s\" reads %d tokens and predicts %d", m->name, m->n_in,
+                       model_spec_labels(m));
+    return model_spec_classes(m) >= d->vocab
+               ? 0
+               : err_set(e, ERR_CONFIG, "model \"%s\" predicts %d tokens, the data set has %d", m->name,
+                         model_spec_classes(m), d->vocab);
 }
 
 /* For targets below 0 or above 1 the loss has no minimum, and training diverges. */
@@ -60,17 +72,34 @@ static int too_many_outputs(const struct model_spec *m, const struct dataset *d,
                          : e->code;
 }
 
+/* A set of windows of text refuses other models when it is opened. */
+static int check_loss(const struct model_spec *m, const struct dataset *d, struct err *e)
+{
+    if (m->loss != LOSS_TOKEN_CROSS_ENTROPY || dataset_is_stream(d))
+        return 0;
+    err_set(e, ERR_CONFIG,
+            "model \"%s\" predicts the next token of each, and the samples of the data set are no windows of "
+            "text",
+            m->name);
+    return err_hint(e, "Such sets are tokens, of files, and grammar, which is generated.");
+}
+
 int data_fits_model(const struct model_spec *m, const struct dataset *d, struct err *e)
 {
     int n_in = shape_count(&d->shape);
     bool has_classes = d->n_classes > 0;
     int n_out = has_classes ? d->n_classes : d->n_targets;
 
+    if (check_loss(m, d, e) < 0)
+        return e->code;
     if (m->n_in != n_in)
         return err_set(e, ERR_CONFIG, "model \"%s\" takes %d values per sample, the data set has %d", m->name,
                        m->n_in, n_in);
     if (layout_fits(m, d, e) < 0)
         return e->code;
+    if (dataset_is_stream(d))
+        return model_spec_measures(m, true, e) < 0 || outputs_fit(m, d, e) < 0 ? e->code
+                                                                               : tokens_fit(m, d, e);
     if (!has_classes && m->loss == LOSS_SOFTMAX_CROSS_ENTROPY)
         return err_set(e, ERR_CONFIG,
                        "model \"%s\" has a loss for classes, the data set has targets: use the loss \"mse\"",
@@ -93,7 +122,7 @@ int data_hint_model(const struct dataset *d, struct err *e)
     int n_out = d->n_classes ? d->n_classes : d->n_targets;
     char layers[160];
 
-    if (d->x_type == TENSOR_I32)
+    if (dataset_has_tokens(d))
         snprintf(layers, sizeof layers,
                  "{\"kind\":\"embedding\",\"vocab\":%d,\"units\":32},{\"kind\":\"lstm\",\"units\":64}",
                  d->vocab);
@@ -127,6 +156,9 @@ static bool has_labels(const struct dataset *d, const struct model_spec *m)
 int data_open(struct dataset *d, const char *name, const char *chosen, const struct model_spec *m,
               const struct data_use *use, bool is_trained, struct err *e)
 {
+    const struct data_use own = {.known = use->known,
+                                 .is_whole = use->is_whole,
+                                 .window = m->loss == LOSS_TOKEN_CROSS_ENTROPY ? (size_t)m->n_in : 0};
     char folder[PATH_MAX];
 
     if (chosen[0] && dataset_is_drawn(name)) {
@@ -136,7 +168,7 @@ int data_open(struct dataset *d, const char *name, const char *chosen, const str
     }
     if (data_folder(folder, sizeof folder, name, chosen, e) < 0)
         return e->code;
-    if (dataset_open_as(d, name, folder, use, e) < 0) {
+    if (dataset_open_as(d, name, folder, &own, e) < 0) {
         if (e->code == ERR_NOT_FOUND && !chosen[0] && strcmp(name, "mnist") == 0)
             err_hint(e, "job_submit data fetch mnist downloads it; --data DIR names another folder.");
         return e->code;

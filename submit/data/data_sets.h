@@ -19,6 +19,10 @@ struct data_use {
     /* With a record: a single file, or a folder of one half, becomes the test half, in its order, and the
      * training half is empty. Labels or targets may be missing. A set of two halves keeps both. */
     bool is_whole;
+    /* Tokens of a window, the input of a model whose loss is token_cross_entropy; 0: the model has another
+     * loss. */
+    size_t window;
+    bool is_uncut; /* a set of text is not cut into windows */
 };
 
 /* `name` is "NAME" or "NAME:KEY=VALUE,...", `path` the file or folder of the set; docs/data.md has the sets
@@ -52,6 +56,8 @@ void dataset_take_alias(char *name, size_t size);
     SET(npz, false, true)                                                                                    \
     SET(npy, false, true)                                                                                    \
     SET(text, false, false)                                                                                  \
+    SET(tokens, false, false)                                                                                \
+    SET(grammar, true, false)                                                                                \
     SET(simlin, true, false)                                                                                 \
     SET(simsin, true, false)
 

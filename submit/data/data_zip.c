@@ -8,6 +8,7 @@
 #include "shared/base/utf8.h"
 #include "submit/data/data_file.h"
 #include "submit/data/data_formats.h"
+#include "submit/data/data_map.h"
 
 enum {
     END_LEN = 22,

@@ -57,6 +57,29 @@ void dataset_warnings_clear(struct dataset_warnings *w)
     *w = (struct dataset_warnings){0};
 }
 
+bool dataset_has_tokens(const struct dataset *d)
+{
+    return d->vocab > 0;
+}
+
+bool dataset_is_stream(const struct dataset *d)
+{
+    return d->stream.n_train + d->stream.n_test > 0;
+}
+
+int dataset_cut_stream(struct dataset *d, size_t time, struct err *e)
+{
+    if (time == 0)
+        return err_set(e, ERR_CONFIG,
+                       "its samples are windows of text, for models with the loss token_cross_entropy");
+    if (token_stream_cut(&d->stream, time, e) < 0)
+        return e->code;
+    d->shape = (struct shape){.n_dims = 1, .dim = {(int)time}};
+    d->n_train = d->stream.n_pieces * d->stream.per_piece;
+    d->n_test = token_stream_tests(&d->stream);
+    return 0;
+}
+
 /* The label that the targets of a sample are; -1: none. */
 static int label_of(const float *t, int n)
 {
@@ -137,7 +160,7 @@ void dataset_check_classes(struct dataset *d)
 
     for (size_t i = 0; has_sample && d->train_y && i < d->n_train; i++)
         has_sample[d->train_y[i]] = true;
-    for (int k = 0; has_sample && k < d->n_classes; k++) {
+    for (int k = 0; has_sample && d->train_y && k < d->n_classes; k++) {
         const char *name;
 
         if (has_sample[k] || n++ >= CLASSES_SHOWN)
@@ -270,9 +293,12 @@ int dataset_split(struct dataset *d, double share, uint64_t seed, struct err *e)
 
 void dataset_clear(struct dataset *d)
 {
-    free(d->train_x);
+    if (!d->stream.maps[0].at && !d->stream.maps[1].at) {
+        free(d->train_x);
+        free(d->test_x);
+    }
+    token_stream_clear(&d->stream);
     free(d->train_y);
-    free(d->test_x);
     free(d->test_y);
     free(d->train_t);
     free(d->train_groups);

@@ -10,6 +10,7 @@
 #include "shared/base/err.h"
 #include "shared/job/layer_spec.h"
 #include "shared/records/tensor_file.h"
+#include "submit/data/token_stream.h"
 
 enum {
     CLASSES_MAX = 65536,
@@ -39,8 +40,11 @@ void dataset_warnings_clear(struct dataset_warnings *w);
 
 struct dataset {
     size_t n_train, n_test;
-    struct shape shape;        /* of a sample: (rows, columns, channels), (values) or (time) tokens */
-    enum tensor_type x_type;   /* TENSOR_U8: bytes of an image, TENSOR_F32, TENSOR_I32: tokens */
+    struct shape shape;      /* of a sample: (rows, columns, channels), (values) or (time) tokens */
+    enum tensor_type x_type; /* TENSOR_U8: bytes of an image, TENSOR_F32, TENSOR_I32: tokens */
+    /* If it has tokens, the set is for language models: a sample is a window of shape.dim[0] tokens, train_x
+     * and test_x are the streams, U8 or U16, there are n_classes = vocab, and no labels or targets. */
+    struct token_stream stream;
     void *train_x, *test_x;    /* (n, values of a sample) of that type */
     int n_classes;             /* 0: there are targets instead of labels */
     int32_t *train_y, *test_y; /* (n) labels, each 0 .. n_classes - 1; NULL: targets */
@@ -57,6 +61,13 @@ struct dataset {
     int learned_at;    /* number of the column with the labels or targets, from 1; 0: no table */
     struct dataset_warnings warnings;
 };
+
+/* Are the samples tokens, one at a time or in a stream? */
+bool dataset_has_tokens(const struct dataset *d);
+bool dataset_is_stream(const struct dataset *d);
+/* Cuts the streams, of which all other fields are set, into windows; sets shape, n_train and n_test. As
+ * token_stream_cut(); ERR_CONFIG also: `time` is 0, as of a model that is none of language. */
+int dataset_cut_stream(struct dataset *d, size_t time, struct err *e);
 
 /* Turns targets into labels: whole numbers from 0, or rows of zeros with a single 1, whose place is the
  * label. ERR_CONFIG: the targets are neither, with the first such sample; *d is unchanged. */

@@ -20,6 +20,7 @@ void preprocessing_clear(struct preprocessing *p)
     names_clear(&p->classes);
     names_clear(&p->words);
     transform_moments_clear(&p->moments);
+    free(p->merges);
     *p = (struct preprocessing){0};
 }
 
@@ -55,18 +56,60 @@ static json_t *numbers_or_null(const double *v, size_t n)
     return a;
 }
 
+static json_t *merges_json(const struct preprocessing *p)
+{
+    json_t *a = json_array();
+
+    for (size_t i = 0; i < p->n_merges; i++) {
+        json_array_append_new(a, json_integer(p->merges[i].left));
+        json_array_append_new(a, json_integer(p->merges[i].right));
+    }
+    return a;
+}
+
 json_t *preprocessing_json(const struct preprocessing *p)
 {
     const struct transform_moments *m = &p->moments;
+    json_t *o;
 
-    return json_pack("{s:i, s:o, s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:i, s:i, s:o, s:s, s:o, s:o}", "version",
-                     VERSION, "dataset", json_text(p->dataset, SIZE_MAX), "type", types[p->type], "shape",
-                     shape_json(&p->shape), "dimensions", dimensions_json(p), "columns",
-                     names_or_null(&p->columns), "learned_at", p->learned_at, "n_classes", p->n_classes,
-                     "class_names", names_or_null(&p->classes), "n_targets", p->n_targets, "vocab", p->vocab,
-                     "words", p->words.n ? names_words_json(&p->words) : json_null(), "transform",
-                     p->transform, "mean", numbers_or_null(m->mean, m->n), "deviation",
-                     numbers_or_null(m->deviation, m->n));
+    o = json_pack("{s:i, s:o, s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:i, s:i, s:o, s:s, s:o, s:o}", "version",
+                  VERSION, "dataset", json_text(p->dataset, SIZE_MAX), "type", types[p->type], "shape",
+                  shape_json(&p->shape), "dimensions", dimensions_json(p), "columns",
+                  names_or_null(&p->columns), "learned_at", p->learned_at, "n_classes", p->n_classes,
+                  "class_names", names_or_null(&p->classes), "n_targets", p->n_targets, "vocab", p->vocab,
+                  "words", p->words.n ? names_words_json(&p->words) : json_null(), "transform", p->transform,
+                  "mean", numbers_or_null(m->mean, m->n), "deviation", numbers_or_null(m->deviation, m->n));
+    if (o && p->n_merges > 0)
+        json_object_set_new(o, "merges", merges_json(p));
+    return o;
+}
+
+/* *to: NULL if there are none. */
+static int copy_merges(struct token_merge **to, size_t *n_to, const struct token_merge *from, size_t n,
+                       struct err *e)
+{
+    *n_to = n;
+    *to = n > 0 ? malloc(n * sizeof **to) : NULL;
+    if (n > 0 && !*to)
+        return err_set(e, ERR_NOMEM, "no memory for %zu merges", n);
+    if (n > 0)
+        memcpy(*to, from, n * sizeof **to);
+    return 0;
+}
+
+int preprocessing_copy_merges(const struct preprocessing *p, struct token_merge **merges, size_t *n,
+                              struct err *e)
+{
+    return copy_merges(merges, n, p->merges, p->n_merges, e);
+}
+
+int preprocessing_check_merges(const struct preprocessing *p, const struct token_merge *merges, size_t n,
+                               struct err *e)
+{
+    if (n == p->n_merges && (n == 0 || memcmp(merges, p->merges, n * sizeof *merges) == 0))
+        return 0;
+    err_set(e, ERR_CONFIG, "the text was tokenized with other merges than that of the model");
+    return err_hint(e, "Give the text itself: it is tokenized with the merges of the model.");
 }
 
 /* The document must fit the metadata of a model's file. */
@@ -92,6 +135,8 @@ static int copy_names(struct preprocessing *p, const struct dataset *d, struct e
 {
     if (d->class_names && names_copy(&p->classes, d->class_names, (size_t)d->n_classes, e) < 0)
         return e->code;
+    if (copy_merges(&p->merges, &p->n_merges, d->stream.merges, d->stream.n_merges, e) < 0)
+        return e->code;
     if (d->words && names_copy(&p->words, d->words, (size_t)(d->vocab - FIRST_WORD), e) < 0)
         return e->code;
     return d->columns ? names_copy(&p->columns, d->columns, (size_t)d->shape.dim[0] + 1, e) : 0;
@@ -99,7 +144,7 @@ static int copy_names(struct preprocessing *p, const struct dataset *d, struct e
 
 bool preprocessing_has_meaning(const struct preprocessing *p)
 {
-    return p->words.n || p->classes.n || p->columns.n || p->moments.n;
+    return p->words.n || p->classes.n || p->columns.n || p->moments.n || p->n_merges;
 }
 
 /* Removes "test_file=..." from the options of a set: a model's file is copied to other machines, where the
@@ -119,10 +164,16 @@ static void remove_test_file(char *dataset)
         *at = '\0';
 }
 
+/* Tokens of a stream have a narrower type than the record's. */
+static enum tensor_type type_of(const struct dataset *d)
+{
+    return dataset_has_tokens(d) ? TENSOR_I32 : d->x_type;
+}
+
 int preprocessing_learn(struct preprocessing *out, const struct dataset *d, const char *dataset,
                         const char *transform, struct err *e)
 {
-    struct preprocessing p = {.type = d->x_type,
+    struct preprocessing p = {.type = type_of(d),
                               .shape = d->shape,
                               .n_classes = d->n_classes,
                               .n_targets = d->n_targets,
@@ -201,6 +252,38 @@ static int parse_moments(struct preprocessing *p, const json_t *doc, struct err 
                : 0;
 }
 
+static int parse_merges(struct preprocessing *p, const json_t *list, struct err *e)
+{
+    size_t n = json_array_size(list);
+    struct tokenizer checked;
+    const json_t *v;
+    size_t i;
+
+    if (!list)
+        return 0;
+    if (n == 0 || n % 2 != 0 || n / 2 != (size_t)p->vocab - TOKENIZER_BYTES ||
+        p->vocab > TOKENIZER_TOKENS_MAX)
+        return err_set(e, ERR_CONFIG,
+                       "/merges: %zu numbers, and by the rest of the record the vocabulary is %d", n,
+                       p->vocab);
+    p->n_merges = n / 2;
+    p->merges = malloc(p->n_merges * sizeof *p->merges);
+    if (!p->merges)
+        return err_set(e, ERR_NOMEM, "no memory for %zu merges", p->n_merges);
+    json_array_foreach(list, i, v)
+    {
+        json_int_t token = json_integer_value(v);
+
+        if (!json_is_integer(v) || token < 0 || token >= TOKENIZER_TOKENS_MAX)
+            return err_set(e, ERR_CONFIG, "/merges/%zu: not a token", i);
+        *(i % 2 ? &p->merges[i / 2].right : &p->merges[i / 2].left) = (uint16_t)token;
+    }
+    if (tokenizer_init(&checked, p->merges, p->n_merges, e) < 0)
+        return err_at(e, "/merges");
+    tokenizer_clear(&checked);
+    return 0;
+}
+
 /* Checks that all parts can be of one data set. */
 static int check_parts(const struct preprocessing *p, struct err *e)
 {
@@ -217,9 +300,10 @@ static int check_parts(const struct preprocessing *p, struct err *e)
 
 static int parse(struct preprocessing *p, const json_t *doc, struct err *e)
 {
-    static const char *const keys[] = {
-        "version",     "dataset",   "type",  "shape", "dimensions", "columns", "learned_at", "n_classes",
-        "class_names", "n_targets", "vocab", "words", "transform",  "mean",    "deviation",  NULL};
+    static const char *const keys[] = {"version", "dataset",    "type",      "shape",       "dimensions",
+                                       "columns", "learned_at", "n_classes", "class_names", "n_targets",
+                                       "vocab",   "words",      "transform", "mean",        "deviation",
+                                       "merges",  NULL};
     size_t width;
     int version, type;
 
@@ -244,7 +328,8 @@ static int parse(struct preprocessing *p, const json_t *doc, struct err *e)
     if (parse_names(&p->columns, names_parse, doc, "columns", width, false, e) < 0 ||
         parse_names(&p->classes, names_parse, doc, "class_names", (size_t)p->n_classes, true, e) < 0 ||
         parse_names(&p->words, names_words_parse, doc, "words",
-                    p->vocab > FIRST_WORD ? (size_t)p->vocab - FIRST_WORD : 0, true, e) < 0)
+                    p->vocab > FIRST_WORD ? (size_t)p->vocab - FIRST_WORD : 0, true, e) < 0 ||
+        parse_merges(p, json_object_get(doc, "merges"), e) < 0)
         return e->code;
     return parse_moments(p, doc, e);
 }
@@ -276,6 +361,12 @@ int preprocessing_of_file(struct preprocessing *out, const struct tensor_file *f
     return rc < 0 ? err_at(e, "its preprocessing record") : 1;
 }
 
+/* A key may be absent. */
+static bool is_equal(const json_t *a, const json_t *b)
+{
+    return a && b ? json_equal(a, b) : a == b;
+}
+
 int preprocessing_check_same(const struct preprocessing *p, const struct preprocessing *q, const char *whose,
                              const char *other, struct err *e)
 {
@@ -290,6 +381,7 @@ int preprocessing_check_same(const struct preprocessing *p, const struct preproc
                  {"n_targets", "another number of targets"},
                  {"words", "other words"},
                  {"vocab", "another vocabulary"},
+                 {"merges", "other tokens"},
                  {"transform", "another transform"},
                  {"mean", "other means of its columns"},
                  {"deviation", "other deviations of its columns"}};
@@ -297,7 +389,7 @@ int preprocessing_check_same(const struct preprocessing *p, const struct preproc
 
     e->code = a && b ? 0 : err_set(e, ERR_NOMEM, "no memory to compare preprocessing records");
     for (size_t i = 0; e->code == 0 && i < sizeof parts / sizeof *parts; i++)
-        if (!json_equal(json_object_get(a, parts[i].key), json_object_get(b, parts[i].key)))
+        if (!is_equal(json_object_get(a, parts[i].key), json_object_get(b, parts[i].key)))
             err_set(e, ERR_CONFIG, "%s has %s than %s", whose, parts[i].what, other);
     json_decref(a);
     json_decref(b);
@@ -422,11 +514,11 @@ static int check_form(const struct preprocessing *p, const struct dataset *d, st
 
     if (n != found)
         return err_set(e, ERR_CONFIG, "the model takes %d values per sample, the data set has %d", n, found);
-    if (layout_check("the model", &p->shape, &d->shape, d->x_type == TENSOR_I32, e) < 0)
+    if (layout_check("the model", &p->shape, &d->shape, dataset_has_tokens(d), e) < 0)
         return e->code;
-    if (p->type != d->x_type) {
+    if (p->type != type_of(d)) {
         err_set(e, ERR_CONFIG, "the model was trained on %s, and the data set has %s", types[p->type],
-                types[d->x_type]);
+                types[type_of(d)]);
         return p->type == TENSOR_U8 && d->x_type == TENSOR_F32
                    ? err_hint(e, "x.astype('uint8') makes bytes of numbers from 0 to 255, (255 * "
                                  "x).round().astype('uint8') of those from 0 to 1.")
@@ -436,7 +528,7 @@ static int check_form(const struct preprocessing *p, const struct dataset *d, st
                               "to 1: (x / 255).astype('float32').")
                    : e->code;
     }
-    return d->x_type == TENSOR_I32 && d->vocab > p->vocab
+    return d->vocab > p->vocab
                ? err_set(e, ERR_CONFIG, "the model knows %d tokens, the data set has %d", p->vocab, d->vocab)
                : 0;
 }

@@ -16,6 +16,8 @@
  *     "n_targets": 0                  their values are the file's: psgd does not scale targets
  *     "vocab": 0                      tokens are 0 .. vocab - 1: 0 padding, 1 a word that is not listed
  *     "words": "the a of"             those of tokens 2, 3, ...; null: the set has its own tokens
+ *     "merges": [116, 104, 32, 256]   of tokens 256, 257, ... of a text, two tokens each (tokenizer.h); a
+ *                                     record without merges lacks the key
  *     "transform": "standard"         --transform of the job
  *     "mean": [5.8, 3.1, 3.8, 1.2]    of each column or channel in the training half, for standard
  *     "deviation": [0.8, 0.4, 1.8, 0.8]
@@ -40,6 +42,8 @@ struct preprocessing { /* {0} is empty; every part is owned */
     struct shape shape;
     int n_classes, n_targets, vocab, learned_at;
     struct names columns, classes, words; /* n 0: none */
+    struct token_merge *merges;           /* (n_merges); NULL: none */
+    size_t n_merges;
     struct transform_moments moments;
 };
 
@@ -60,6 +64,13 @@ int preprocessing_parse(struct preprocessing *out, const json_t *doc, struct err
 /* Reads the record of a file of weights. Returns 1, or 0 if the file has none: it is older, or of another
  * program. */
 int preprocessing_of_file(struct preprocessing *out, const struct tensor_file *f, struct err *e);
+
+/* Copies the merges; the caller frees them. ERR_NOMEM. */
+int preprocessing_copy_merges(const struct preprocessing *p, struct token_merge **merges, size_t *n,
+                              struct err *e);
+/* ERR_CONFIG: the text was tokenized with other merges than the model's. */
+int preprocessing_check_merges(const struct preprocessing *p, const struct token_merge *merges, size_t n,
+                               struct err *e);
 
 /* Compares two records, except the names of the sets. ERR_CONFIG: they differ; the message names the first
  * part that does. `whose`, `other`: what the records are of, for the message: "the data set", "the earlier

@@ -62,9 +62,9 @@ static int check_suits(const struct transform *t, const struct dataset *d, struc
         t->crop)
         return err_set(e, ERR_CONFIG, "crop=%d: images are only %d x %d", t->crop, d->shape.dim[0],
                        d->shape.dim[1]);
-    if (t->kind == TRANSFORM_CENTRE && d->x_type != TENSOR_U8)
+    if (t->kind == TRANSFORM_CENTRE && (d->x_type != TENSOR_U8 || dataset_has_tokens(d)))
         return err_set(e, ERR_CONFIG, "centre is for bytes, the data set has none; standard centres floats");
-    if (t->kind == TRANSFORM_STANDARD && d->x_type == TENSOR_I32)
+    if (t->kind == TRANSFORM_STANDARD && dataset_has_tokens(d))
         return err_set(e, ERR_CONFIG, "standard is for numbers, the data set has tokens");
     return 0;
 }

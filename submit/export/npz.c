@@ -18,8 +18,8 @@ enum {
 };
 
 static const char *const descr[N_TENSOR_TYPES] = {
-    [TENSOR_F32] = "<f4", [TENSOR_U8] = "|u1",  [TENSOR_I32] = "<i4",
-    [TENSOR_I64] = "<i8", [TENSOR_F16] = "<f2", [TENSOR_F64] = "<f8",
+    [TENSOR_F32] = "<f4", [TENSOR_U8] = "|u1",  [TENSOR_I32] = "<i4", [TENSOR_I64] = "<i8",
+    [TENSOR_F16] = "<f2", [TENSOR_F64] = "<f8", [TENSOR_U16] = "<u2",
 };
 
 /* One file of the archive. */

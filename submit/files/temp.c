@@ -76,15 +76,20 @@ static int create(struct temp *t, const char *dir, bool *is_there, struct err *e
     return 0;
 }
 
-int temp_open(struct temp *t, struct err *e)
+const char *temp_where(void)
 {
     const char *dir = getenv("TMPDIR");
+
+    return dir && dir[0] ? dir : "/tmp";
+}
+
+int temp_open(struct temp *t, struct err *e)
+{
     bool is_there = false;
 
-    dir = dir && dir[0] ? dir : "/tmp";
-    remove_abandoned(dir);
+    remove_abandoned(temp_where());
     while (!is_there)
-        if (create(t, dir, &is_there, e) < 0)
+        if (create(t, temp_where(), &is_there, e) < 0)
             return e->code;
     return 0;
 }

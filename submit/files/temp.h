@@ -13,7 +13,8 @@ struct temp {
     int fd; /* of the folder, with the lock */
 };
 
-int temp_open(struct temp *t, struct err *e); /* in $TMPDIR or /tmp */
+const char *temp_where(void);                 /* $TMPDIR, or /tmp */
+int temp_open(struct temp *t, struct err *e); /* in temp_where() */
 void temp_close(struct temp *t);              /* removes the folder and its contents */
 
 enum { TEMP_ROOM = 4 << 20 }; /* bytes that compiling a codec may need */

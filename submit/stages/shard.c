@@ -1,5 +1,6 @@
 #include "submit/stages/shard.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,8 @@ struct cut {
     const struct partition *part;
     const struct transform *transform;
     const struct transform_scale *scale;
-    size_t sample_bytes, batch;
+    size_t sample_bytes, stride; /* of a sample, and from its beginning to that of the next one in `data` */
+    size_t batch;
     const int *blocks;
     size_t n_own, n_samples; /* columns, and the samples of all of them */
     void *x, *y;             /* of `room` samples, reused for each worker's shard */
@@ -48,10 +50,18 @@ struct cut {
     size_t room;
 };
 
-/* Bytes of a sample's label, or of its targets. */
+/* Bytes of a sample's label, or of its targets; of the topic of a piece of text. */
 static size_t truth_bytes(const struct dataset *d)
 {
+    if (dataset_is_stream(d))
+        return d->stream.topics ? sizeof *d->stream.topics : 0;
     return d->train_y ? sizeof *d->train_y : (size_t)d->n_targets * sizeof *d->train_t;
+}
+
+/* Samples of each item that a partition assigns: a piece of text has several windows. */
+static size_t samples_each(const struct dataset *d)
+{
+    return dataset_is_stream(d) ? d->stream.per_piece : 1;
 }
 
 static size_t column_of(const struct cut *c, size_t k)
@@ -77,18 +87,25 @@ static int make_room(struct cut *c, struct err *e)
     free(c->x);
     free(c->y);
     c->x = malloc(c->n_samples * c->sample_bytes);
-    c->y = malloc(c->n_samples * truth_bytes(c->data));
+    c->y = malloc(c->n_samples * truth_bytes(c->data) + 1);
     c->room = c->x && c->y ? c->n_samples : 0;
     return c->room ? 0 : err_set(e, ERR_NOMEM, "no memory for a shard of %zu samples", c->n_samples);
 }
 
-/* c->x (n_samples, sample) and c->y (n_samples), or (n_samples, targets), column after column */
+static const void *truth_of(const struct dataset *d)
+{
+    if (dataset_is_stream(d))
+        return d->stream.topics;
+    return d->train_y ? (const void *)d->train_y : (const void *)d->train_t;
+}
+
+/* c->x (n_samples, sample) and c->y (n_samples), or (n_samples, targets), column after column; of text, y are
+ * the topics, if there are any */
 static void copy_samples(const struct cut *c)
 {
     unsigned char *x = c->x, *y = c->y;
     const unsigned char *from_x = c->data->train_x;
-    const unsigned char *from_y = c->data->train_y ? (const unsigned char *)c->data->train_y
-                                                   : (const unsigned char *)c->data->train_t;
+    const unsigned char *from_y = truth_of(c->data);
     size_t y_bytes = truth_bytes(c->data);
 
     for (size_t k = 0; k < c->n_own; k++) {
@@ -97,12 +114,23 @@ static void copy_samples(const struct cut *c)
         for (size_t i = c->part->start[col]; i < c->part->start[col + 1]; i++) {
             size_t sample = c->part->sample[i];
 
-            memcpy(x, from_x + sample * c->sample_bytes, c->sample_bytes);
-            memcpy(y, from_y + sample * y_bytes, y_bytes);
+            memcpy(x, from_x + sample * c->stride, c->sample_bytes);
+            if (y_bytes > 0)
+                memcpy(y, from_y + sample * y_bytes, y_bytes);
             x += c->sample_bytes;
             y += y_bytes;
         }
     }
+}
+
+/* Describes n pieces of `windows` windows each. */
+static struct tensor_view describe_tokens(const struct dataset *d, size_t n, size_t windows, const void *x)
+{
+    return (struct tensor_view){.name = "tokens",
+                                .type = d->x_type,
+                                .n_dims = 2,
+                                .shape = {n, windows * d->stream.time + 1},
+                                .data = x};
 }
 
 /* Describes n samples and their labels or targets, if these are known; returns the number of tensors. */
@@ -147,24 +175,35 @@ static size_t describe_transform(struct tensor_view *out, int32_t augment[5], co
     return n;
 }
 
+static size_t describe_samples(struct tensor_view out[2], const struct cut *c)
+{
+    if (!dataset_is_stream(c->data))
+        return describe_columns(out, c->data, c->n_samples, c->x, c->y);
+    out[0] = describe_tokens(c->data, c->n_samples, c->data->stream.per_piece, c->x);
+    out[1] = (struct tensor_view){
+        .name = "topics", .type = TENSOR_I32, .n_dims = 1, .shape = {c->n_samples}, .data = c->y};
+    return c->data->stream.topics ? 2 : 1;
+}
+
 static int write_shard(const char *path, const struct cut *c, const struct settings *s, const char *columns,
                        struct err *e)
 {
     struct tensor_view tensors[6];
+    size_t n;
     int32_t augment[5];
     char seed[24], rows[24], cols[24];
     const struct tensor_meta meta[] = {{"dataset", s->dataset}, {"seed", seed},       {"n_rows", rows},
                                        {"n_cols", cols},        {"columns", columns}, {0}};
 
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
-    snprintf(rows, sizeof rows, "%zu", c->part->n_rows);
+    snprintf(rows, sizeof rows, "%zu", c->part->n_rows * samples_each(c->data));
     snprintf(cols, sizeof cols, "%zu", c->part->n_cols);
     copy_samples(c);
-    describe_columns(tensors, c->data, c->n_samples, c->x, c->y);
-    tensors[2] = (struct tensor_view){
+    n = describe_samples(tensors, c);
+    tensors[n++] = (struct tensor_view){
         .name = "lengths", .type = TENSOR_I32, .n_dims = 1, .shape = {c->n_own}, .data = c->lengths};
-    return tensor_file_write_unsynced(path, tensors, 3 + describe_transform(tensors + 3, augment, c), meta,
-                                      e);
+    n += describe_transform(tensors + n, augment, c);
+    return tensor_file_write_unsynced(path, tensors, n, meta, e);
 }
 
 static int make_shard(struct submission *s, int worker, const struct blocks *b, struct cut *c,
@@ -191,15 +230,28 @@ static int make_shard(struct submission *s, int worker, const struct blocks *b, 
     return e->code;
 }
 
+/* Describes the samples of a half in their order; returns the number of tensors. */
+static size_t describe_half(struct tensor_view out[2], const struct dataset *d, bool is_test)
+{
+    const void *x = is_test ? d->test_x : d->train_x;
+    const void *labels = is_test ? d->test_y : d->train_y, *targets = is_test ? d->test_t : d->train_t;
+    size_t n = is_test ? d->n_test : d->n_train;
+
+    if (!dataset_is_stream(d))
+        return describe_columns(out, d, n, x, labels ? labels : targets);
+    out[0] = describe_tokens(d, 1, n, x);
+    return 1;
+}
+
 static int make_test(struct submission *s, const struct dataset *d, const struct temp *t, struct err *e)
 {
     struct tensor_view tensors[2];
     const struct tensor_meta meta[] = {{"dataset", s->settings.dataset}, {0}};
     char path[PATH_MAX];
+    size_t n = describe_half(tensors, d, true);
 
-    describe_columns(tensors, d, d->n_test, d->test_x, d->train_y ? (void *)d->test_y : (void *)d->test_t);
     if (file_join(path, sizeof path, t->path, "test.safetensors", e) < 0 ||
-        tensor_file_write_unsynced(path, tensors, 2, meta, e) < 0)
+        tensor_file_write_unsynced(path, tensors, n, meta, e) < 0)
         return e->code;
     return blob_take_file(&s->test, path, e);
 }
@@ -243,9 +295,10 @@ static void append_warnings(json_t *all, const struct dataset_warnings *w)
 
 /* Warns of samples that the job, or each epoch, leaves out. */
 static void warn_of_remainder(struct dataset_warnings *w, const struct partition *p,
-                              const struct settings *set, size_t n_train)
+                              const struct settings *set, const struct dataset *d)
 {
-    size_t n_step = p->n_rows * p->n_cols, n_used = p->start[p->n_cols];
+    size_t n_step = p->n_rows * p->n_cols * samples_each(d), n_used = p->start[p->n_cols] * samples_each(d);
+    size_t n_train = d->n_train;
 
     if (n_used < n_train)
         dataset_warn(
@@ -281,23 +334,49 @@ static json_t *block_groups_json(const struct dataset *d, const struct partition
     return all;
 }
 
-void shard_note_data(struct submission *s, const struct dataset *d)
+/* Null: there are no names, or too many. */
+static json_t *names_list(const char *name, int n)
 {
-    json_t *names = d->class_names && d->n_classes <= CLASSES_NOTED ? json_array() : json_null();
-    const char *name = d->class_names;
+    json_t *names = name && n <= CLASSES_NOTED ? json_array() : json_null();
 
-    for (int k = 0; json_is_array(names) && k < d->n_classes; k++, name += strlen(name) + 1)
+    for (int k = 0; json_is_array(names) && k < n; k++, name += strlen(name) + 1)
         if (json_array_append_new(names, json_string(name)) < 0)
             json_array_append_new(names, json_integer(k)); /* not UTF-8 */
+    return names;
+}
+
+/* A number that is known, or null. */
+static json_t *known_json(double v)
+{
+    return v > 0 ? json_real(v) : json_null();
+}
+
+/* Of a set of text. */
+static void note_stream(json_t *data, const struct token_stream *t)
+{
+    json_object_update_new(data, json_pack("{s:I, s:I, s:I, s:f, s:o, s:o, s:i, s:o}", "window",
+                                           (json_int_t)t->time, "train_tokens", (json_int_t)t->n_train,
+                                           "test_tokens", (json_int_t)t->n_test, "bytes_per_token",
+                                           t->bytes_per_token, "entropy", known_json(t->entropy), "floor",
+                                           known_json(t->floor), "n_topics", t->n_topics, "topic_names",
+                                           names_list(t->topic_names, t->n_topics)));
+}
+
+void shard_note_data(struct submission *s, const struct dataset *d)
+{
+    json_t *names = names_list(d->class_names, d->n_classes);
+
     json_object_set_new(s->facts, "data",
                         json_pack("{s:s, s:I, s:I, s:o, s:s, s:i, s:o, s:i, s:i}", "name",
                                   s->settings.dataset, "n_train", (json_int_t)d->n_train, "n_test",
                                   (json_int_t)d->n_test, "shape", shape_json(&d->shape), "type",
-                                  d->x_type == TENSOR_U8    ? "bytes"
-                                  : d->x_type == TENSOR_I32 ? "tokens"
-                                                            : "floats",
+                                  dataset_has_tokens(d)    ? "tokens"
+                                  : d->x_type == TENSOR_U8 ? "bytes"
+                                                           : "floats",
                                   "n_classes", d->n_classes, "class_names", names, "n_targets", d->n_targets,
                                   "vocab", d->vocab));
+    if (dataset_is_stream(d))
+        note_stream(json_object_get(s->facts, "data"), &d->stream);
 }
 
 /* Adds to facts "data" how the data set is divided. */
@@ -307,27 +386,30 @@ static void note_division(struct submission *s, const struct dataset *d, const s
     json_t *all = json_array();
     struct dataset_warnings left_out = {0};
     const struct settings *set = &s->settings;
+    size_t each = samples_each(d);
 
-    warn_of_remainder(&left_out, p, set, d->n_train);
+    warn_of_remainder(&left_out, p, set, d);
     dataset_warnings_print(&left_out);
     append_warnings(all, &d->warnings);
     append_warnings(all, &left_out);
     dataset_warnings_clear(&left_out);
     json_object_update_new(json_object_get(s->facts, "data"),
                            json_pack("{s:I, s:I, s:i, s:I, s:I, s:s, s:o, s:o}", "steps_per_epoch",
-                                     (json_int_t)p->n_rows, "global_batch", (json_int_t)p->n_cols, "n_blocks",
-                                     n_blocks, "n_used", (json_int_t)p->start[p->n_cols], "n_epoch",
-                                     (json_int_t)(p->n_rows * p->n_cols), "test_sha256", s->test.hex,
-                                     "block_groups", block_groups_json(d, p, (size_t)n_blocks), "warnings",
-                                     all));
+                                     (json_int_t)(p->n_rows * each), "global_batch", (json_int_t)p->n_cols,
+                                     "n_blocks", n_blocks, "n_used", (json_int_t)(p->start[p->n_cols] * each),
+                                     "n_epoch", (json_int_t)(p->n_rows * p->n_cols * each), "test_sha256",
+                                     s->test.hex, "block_groups", block_groups_json(d, p, (size_t)n_blocks),
+                                     "warnings", all));
 }
 
 static int divide_set(struct partition *p, const struct blocks *b, const struct dataset *d,
                       const struct settings *set, struct err *e)
 {
-    const struct partition_set all = {.n = d->n_train,
-                                      .labels = d->train_y,
-                                      .n_classes = d->n_classes,
+    const struct token_stream *t = &d->stream;
+    bool is_stream = dataset_is_stream(d);
+    const struct partition_set all = {.n = is_stream ? t->n_pieces : d->n_train,
+                                      .labels = is_stream ? t->topics : d->train_y,
+                                      .n_classes = is_stream ? t->n_topics : d->n_classes,
                                       .targets = d->train_t,
                                       .n_targets = d->n_targets,
                                       .groups = d->train_groups,
@@ -336,6 +418,11 @@ static int divide_set(struct partition *p, const struct blocks *b, const struct 
 
     if (partition_rule_parse(&rule, set->partition, e) < 0)
         return e->code;
+    if (is_stream && !t->topics && rule.kind != PARTITION_IID) {
+        err_set(e, ERR_CONFIG, "partition %s divides by topics, and the text has none", set->partition);
+        return err_hint(e, "The folders in the folder of --dataset tokens are topics, and --dataset "
+                           "grammar:topics=N has N.");
+    }
     return partition_init(p, &all, &rule, (size_t)blocks_in_row(b), settings_block_samples(set), set->seed,
                           e);
 }
@@ -357,6 +444,15 @@ static int note_preprocessing(struct submission *s, const struct preprocessing *
     return 0;
 }
 
+static int count_steps(struct settings *set, size_t n, struct err *e)
+{
+    if (n > INT_MAX)
+        return err_set(e, ERR_CONFIG, "an epoch has %zu steps, at most %d: choose larger batches", n,
+                       INT_MAX);
+    set->steps_per_epoch = (int)n;
+    return 0;
+}
+
 int shard_make(struct submission *s, const struct dataset *d, const struct preprocessing *p, struct err *e)
 {
     struct settings *set = &s->settings;
@@ -372,6 +468,12 @@ int shard_make(struct submission *s, const struct dataset *d, const struct prepr
                     .batch = settings_block_samples(set)};
     int rc;
 
+    c.stride = c.sample_bytes;
+    if (dataset_is_stream(d)) {
+        c.stride = token_stream_stride(&d->stream) * tensor_type_size(d->x_type);
+        c.sample_bytes = c.stride + tensor_type_size(d->x_type);
+    }
+
     if (transform_parse(&transform, set->transform, e) < 0)
         return err_at(e, "transform");
     if (transform_suits(&transform, d, e) < 0 || preprocessing_scale(&scale, p, e) < 0)
@@ -379,7 +481,8 @@ int shard_make(struct submission *s, const struct dataset *d, const struct prepr
     rc = settings_blocks(&b, set, e);
     if (rc == 0)
         rc = divide_set(&part, &b, d, set, e);
-    set->steps_per_epoch = (int)part.n_rows;
+    if (rc == 0)
+        rc = count_steps(set, part.n_rows * samples_each(d), e);
     if (rc == 0)
         rc = make_all(s, &b, &c, e);
     if (rc == 0)
@@ -398,10 +501,6 @@ int shard_make(struct submission *s, const struct dataset *d, const struct prepr
 int shard_write_half(const char *path, const struct dataset *d, const struct preprocessing *p,
                      const char *half, struct err *e)
 {
-    bool is_test = strcmp(half, "test") == 0;
-    const void *x = is_test ? d->test_x : d->train_x;
-    const void *labels = is_test ? d->test_y : d->train_y, *targets = is_test ? d->test_t : d->train_t;
-    size_t n = is_test ? d->n_test : d->n_train;
     const struct tensor_meta meta[] = {
         {"dataset", p->dataset}, {"predicts", d->n_classes ? "classes" : "values"}, {0}};
     struct transform_scale scale = {0};
@@ -411,7 +510,7 @@ int shard_write_half(const char *path, const struct dataset *d, const struct pre
 
     if (preprocessing_scale(&scale, p, e) < 0)
         return e->code;
-    n_tensors = describe_columns(tensors, d, n, x, labels ? labels : targets);
+    n_tensors = describe_half(tensors, d, strcmp(half, "test") == 0);
     n_tensors += describe_scale(tensors + n_tensors, &scale);
     rc = tensor_file_write_unsynced(path, tensors, n_tensors, meta, e);
     transform_scale_clear(&scale);

@@ -5,7 +5,12 @@
  *       samples of its columns of shared/job/partition.h, column after column; the metadata "columns" lists
  *       these: "0-63,128-191"
  *   "lengths" (columns; I32): the number of samples of each column
- *   "scale", "shift", "augment": transforms for the loader (runner/loader.h) */
+ *   "scale", "shift", "augment": transforms for the loader (runner/loader.h)
+ *
+ * of text for a model of language (submit/data/token_stream.h), in place of "x" and "y":
+ *   "tokens" (pieces, windows of a piece x time + 1; U8 or U16): the pieces of its columns, which "lengths"
+ *       counts; the test set is one piece
+ *   "topics" (pieces; I32): of each piece, if the text has topics */
 #ifndef PSGD_SUBMIT_SHARD_H
 #define PSGD_SUBMIT_SHARD_H
 

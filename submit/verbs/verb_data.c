@@ -165,16 +165,13 @@ static int fetch_file(struct http *h, const struct data_file *f, const char *dir
     return rc;
 }
 
-int verb_data(const struct options *o, struct err *e)
+static int fetch_mnist(const struct options *o, struct err *e)
 {
     const char *const mine[] = {o->mirror, NULL};
     char dir[PATH_MAX];
     struct http *h;
     int rc = 0;
 
-    if (o->args.n_operands != 2 || strcmp(o->args.operands[0], "fetch") != 0 ||
-        strcmp(o->args.operands[1], "mnist") != 0)
-        return err_set(e, ERR_USAGE, "data takes the arguments \"fetch mnist\"");
     if (data_folder(dir, sizeof dir, "mnist", o->to, e) < 0 || file_mkdirs(dir, 0777, e) < 0)
         return e->code;
     h = http_new(e);
@@ -191,4 +188,16 @@ int verb_data(const struct options *o, struct err *e)
         printf("%s\n", dir);
     console_plain("next: job_submit --dataset mnist%s%s ...", o->to[0] ? " --data " : "", o->to);
     return 0;
+}
+
+int verb_data(const struct options *o, struct err *e)
+{
+    const char *const *words = o->args.operands;
+    int n = o->args.n_operands;
+
+    if (n == 2 && strcmp(words[0], "fetch") == 0 && strcmp(words[1], "mnist") == 0)
+        return fetch_mnist(o, e);
+    if (n == 1 && strcmp(words[0], "tokenize") == 0)
+        return verb_data_tokenize(o, e);
+    return err_set(e, ERR_USAGE, "data takes the arguments \"fetch mnist\" or \"tokenize\"");
 }

@@ -107,7 +107,8 @@ const struct verb verbs[] = {
      OF_PARTS},
     {"config", verb_config, SHOWS, FOR_PLAIN, 1, "schema",
      "print the JSON Schema of the files that --config reads", OF_PARTS},
-    {"data", verb_data, WORKS, FOR_DATA, ARGS_OPERANDS, "fetch mnist", "download a data set and verify it",
+    {"data", verb_data, WORKS, FOR_DATA, ARGS_OPERANDS, "fetch mnist",
+     "download a data set and verify it; data tokenize: learn tokens from a text, and write its tokens",
      OF_PARTS},
     {"doctor", verb_doctor, SHOWS, FOR_DOCTOR, 0, "",
      "show what keeps this machine and the agents from running a job, and what to do about it", OF_MACHINES},
@@ -131,7 +132,7 @@ static const struct {
     {"model", "list\ninspect FILE|NAME\nconvert FILE --to npz|onnx\n"},
     {"codecs", "list\nshow NAME|FILE\ntest NAME|FILE\nnew NAME [KIND]\n"},
     {"config", "schema\n"},
-    {"data", "fetch mnist\n"},
+    {"data", "fetch mnist\ntokenize --data FILE|DIR -o FILE\n"},
     {"agents", "list\nshow ADDRESS\nremove ADDRESS\nadd INVITATION\ndrain ADDRESS\nresume ADDRESS\n"},
 };
 

@@ -1,5 +1,6 @@
-/* validate: runs the stages read and check of a job, which need no agent, and prints their results. Labels
- * are counted in the files that would be shipped. */
+/* validate: runs the stages read and check of a job, which need no agent, and prints their results. Labels,
+ * or topics of text, are counted in the files that would be shipped. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +20,18 @@ enum { NODES_PER_TABLE = 10, NAME_WIDTH = 16 };
 
 struct shard_view { /* one worker's shard */
     size_t samples, bytes;
-    size_t *labels; /* (n_classes), NULL: targets */
+    size_t *labels; /* (n_classes), NULL: targets, or text without topics */
 };
 
-static int look_at(struct shard_view *v, const struct blob *b, int n_classes, struct err *e)
+/* Samples of a shard: those of "tokens" are `window` tokens long. */
+static size_t count_samples(const struct tensor_file *f, const struct tensor_view *y, size_t window)
+{
+    const struct tensor_view *tokens = tensor_file_find(f, "tokens");
+
+    return tokens ? tokens->shape[0] * ((tokens->shape[1] - 1) / window) : y->shape[0];
+}
+
+static int look_at(struct shard_view *v, const struct blob *b, size_t window, int n_classes, struct err *e)
 {
     const struct tensor_view *y;
     struct tensor_file f;
@@ -31,12 +40,12 @@ static int look_at(struct shard_view *v, const struct blob *b, int n_classes, st
     snprintf(path, sizeof path, "/proc/self/fd/%d", b->fd);
     if (tensor_file_open(&f, path, e) < 0)
         return e->code;
-    y = tensor_file_find(&f, "y");
+    y = tensor_file_find(&f, window > 0 ? "topics" : "y");
     v->bytes = b->len;
-    v->samples = y->shape[0];
-    if (y->type == TENSOR_I32) {
+    v->samples = count_samples(&f, y, window);
+    if (y && y->type == TENSOR_I32) {
         v->labels = calloc((size_t)n_classes, sizeof *v->labels);
-        for (size_t i = 0; v->labels && i < v->samples; i++)
+        for (size_t i = 0; v->labels && i < y->shape[0]; i++)
             v->labels[((const int32_t *)y->data)[i]]++;
         if (!v->labels)
             err_set(e, ERR_NOMEM, "no memory for %d labels", n_classes);
@@ -98,10 +107,32 @@ static void print_groups(const json_t *of_blocks)
         printf("; a block has %lld to %lld groups", least, most);
 }
 
+/* Text, and how good a model of it can be, if that is known. */
+static void print_text(const struct settings *set, const json_t *data)
+{
+    double floor = json_number_value(json_object_get(data, "floor"));
+    double entropy = json_number_value(json_object_get(data, "entropy"));
+    double bytes = json_number_value(json_object_get(data, "bytes_per_token"));
+
+    printf("Data set %s: %lld training and %lld test tokens, %lld and %lld windows of %lld; %lld different "
+           "tokens of %.4g bytes of text\n",
+           set->dataset, fact(data, "train_tokens"), fact(data, "test_tokens"), fact(data, "n_train"),
+           fact(data, "n_test"), fact(data, "window"), fact(data, "vocab"), bytes);
+    if (floor > 0)
+        printf("Entropy %.4f nats a token; the best model that there can be has the loss %.4f on the test "
+               "windows, %.4f bits a byte\n",
+               entropy, floor, floor / log(2) / bytes);
+}
+
 static void print_set(const struct settings *set, const json_t *data)
 {
-    char *shape = json_dump(json_object_get(data, "shape"), 0);
+    char *shape;
 
+    if (fact(data, "window") > 0) {
+        print_text(set, data);
+        return;
+    }
+    shape = json_dump(json_object_get(data, "shape"), 0);
     printf("Data set %s: %lld training and %lld test sample%s of %s %s, ", set->dataset,
            fact(data, "n_train"), fact(data, "n_test"), fact(data, "n_test") == 1 ? "" : "s",
            shape ? shape : "", json_string_value(json_object_get(data, "type")));
@@ -148,8 +179,9 @@ static void print_class(const json_t *names, int k)
 }
 
 /* Labels are rows and nodes columns, NODES_PER_TABLE per table. */
-static void print_shards(const struct shard_view *shards, int n, int n_classes, const json_t *names)
+static void print_shards(const struct shard_view *shards, int n, int n_classes, const json_t *data)
 {
+    const json_t *names = json_object_get(data, fact(data, "window") > 0 ? "topic_names" : "class_names");
     char amount[TEXT_AMOUNT];
 
     for (int first = 0; first < n; first += NODES_PER_TABLE) {
@@ -166,7 +198,7 @@ static void print_shards(const struct shard_view *shards, int n, int n_classes, 
             printf(" %9s", text_bytes(amount, shards[w].bytes));
         printf("\n");
         if (n_classes > 0)
-            printf("label\n");
+            printf("%s\n", fact(data, "window") > 0 ? "topic, pieces" : "label");
         for (int k = 0; k < n_classes; k++) {
             print_class(names, k);
             for (int w = first; w < last; w++)
@@ -200,13 +232,14 @@ static void report_program(const struct submission *s)
 static int report_job(const struct submission *s, struct err *e)
 {
     const json_t *data = json_object_get(s->facts, "data");
-    int n_classes = (int)fact(data, "n_classes");
+    size_t window = (size_t)fact(data, "window");
+    int n_classes = (int)fact(data, window > 0 ? "n_topics" : "n_classes");
     int n = s->settings.node_count;
     struct shard_view *shards = calloc((size_t)n, sizeof *shards);
     int rc = shards ? 0 : err_set(e, ERR_NOMEM, "no memory for %d shards", n);
 
     for (int w = 0; w < n && rc == 0; w++)
-        rc = look_at(&shards[w], &s->shards[w], n_classes, e);
+        rc = look_at(&shards[w], &s->shards[w], window, n_classes, e);
     if (rc == 0 && s->opt->json) {
         print_json(s, shards, n_classes);
     } else if (rc == 0) {
@@ -214,7 +247,7 @@ static int report_job(const struct submission *s, struct err *e)
         printf("\n");
         print_set(&s->settings, data);
         print_division(&s->settings, data);
-        print_shards(shards, n, n_classes, json_object_get(data, "class_names"));
+        print_shards(shards, n, n_classes, data);
         printf("\nThe job is valid; no agent was contacted.\n");
     }
     for (int w = 0; shards && w < n; w++)

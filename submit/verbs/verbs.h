@@ -86,6 +86,7 @@ struct run;
 
 /* codecs new: writes NAME.c into the working directory and prints the next steps. The kind is the third
  * operand, or asked for. ERR_USAGE: not a valid name or kind; ERR_CONFLICT: the file exists; ERR_IO. */
+int verb_data_tokenize(const struct options *o, struct err *e);
 int verb_codecs_new(const struct options *o, const char *name, struct err *e);
 /* codecs test: runs the checks of a codec, `text`: "NAME|FILE[:KEY=VALUE,...]". Prints a line for each check,
  * or JSON. Returns 0; EXIT_JOB_FAILED if a check has failed; ERR_CODEC (the codec does not load), ERR_USAGE,

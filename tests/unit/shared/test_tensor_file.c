@@ -224,7 +224,7 @@ TEST(an_inconsistent_header_is_refused)
         {"{" T("a\\u009b2J", "U8", "[1]", "[0, 1]") "}", 1, "name has control characters"},
         {"{\"__metadata__\": {\"a\\u009b2J\": \"b\"}}", 0, "/__metadata__: a key has control characters"},
         {"{" T("a", "F8", "[1]", "[0, 1]") "}", 1,
-         "/a/dtype: expected F32, U8, I32, I64, F16, BF16 or F64, found F8"},
+         "/a/dtype: expected F32, U8, U16, I32, I64, F16, BF16 or F64, found F8"},
         {"{" T("a", "F32", "1", "[0, 4]") "}", 4, "/a/shape"},
         {"{" T("a", "F32", "[1.0]", "[0, 4]") "}", 4, "/a/shape/0: not a size"},
         {"{" T("a", "F32", "[-1]", "[0, 4]") "}", 4, "/a/shape/0: not a size"},
@@ -332,6 +332,7 @@ TEST(a_value_of_every_type_is_read_as_a_number)
     const struct tensor_view i = {"i", TENSOR_I64, 0, {0}, &(int64_t){-9000000000}};
     const struct tensor_view u = {"u", TENSOR_U8, 0, {0}, &(uint8_t){200}};
     const struct tensor_view n = {"n", TENSOR_F16, 0, {0}, &nan_half};
+    const struct tensor_view w = {"w", TENSOR_U16, 0, {0}, &(uint16_t){50256}};
 
     for (size_t k = 0; k < N_OF(halves); k++)
         assert_memory_equal(&(double){tensor_value(&h, k)}, &half_values[k], sizeof(double));
@@ -340,6 +341,7 @@ TEST(a_value_of_every_type_is_read_as_a_number)
     assert_true(tensor_value(&d, 0) == 0.333251953125);
     assert_true(tensor_value(&i, 0) == -9e9);
     assert_true(tensor_value(&u, 0) == 200);
+    assert_true(tensor_value(&w, 0) == 50256);
     assert_true(isnan(tensor_value(&n, 0)));
 }
 

@@ -227,6 +227,101 @@ TEST(a_half_for_an_evaluation_has_its_samples_in_order_and_the_scale_of_the_trai
     unit_remove(folder);
 }
 
+/* 30 windows of 2 tokens in pieces of 2, so that piece i begins with the tokens 4 i and 4 i + 1. */
+static void fill_text(struct dataset *d, uint16_t *tokens, int32_t *topics)
+{
+    for (int i = 0; i < 61; i++)
+        tokens[i] = (uint16_t)i;
+    for (int i = 0; i < 15; i++)
+        topics[i] = i % 3;
+    *d = (struct dataset){.n_train = 30,
+                          .n_test = 3,
+                          .shape = {.n_dims = 1, .dim = {2}},
+                          .x_type = TENSOR_U16,
+                          .n_classes = 300,
+                          .vocab = 300,
+                          .train_x = tokens,
+                          .test_x = tokens};
+    d->stream = (struct token_stream){.n_train = 61,
+                                      .n_test = 7,
+                                      .time = 2,
+                                      .per_piece = 2,
+                                      .n_pieces = 15,
+                                      .topics = topics,
+                                      .n_topics = 3};
+}
+
+TEST(a_shard_of_text_has_the_pieces_of_its_columns_and_their_topics)
+{
+    uint16_t tokens[61];
+    int32_t topics[15];
+    struct submission s;
+    struct options o;
+    struct dataset d;
+    bool seen[15] = {false};
+
+    fill_text(&d, tokens, topics);
+    begin(&s, &o, 3, 1, BLOCKS_IID);
+    assert_ok(make_shards(&s, &d));
+    assert_int_equal(s.settings.steps_per_epoch, 2); /* 15 pieces for 12 columns, a piece has two windows */
+    for (int node = 0; node < 3; node++) {
+        const struct tensor_view *t, *of, *lengths;
+        struct tensor_file f;
+        size_t n = 0;
+
+        open_shard(&f, &s.shards[node]);
+        t = tensor_file_find(&f, "tokens");
+        of = tensor_file_find(&f, "topics");
+        lengths = tensor_file_find(&f, "lengths");
+        assert_null(tensor_file_find(&f, "x"));
+        assert_null(tensor_file_find(&f, "y"));
+        assert_int_equal(t->type, TENSOR_U16);
+        assert_int_equal(t->shape[1], 5);
+        assert_string_equal(tensor_file_meta(&f, "n_rows"), "2");
+        for (size_t k = 0; k < BATCH; k++)
+            n += (size_t)((const int32_t *)lengths->data)[k];
+        assert_int_equal(n, t->shape[0]);
+        for (size_t p = 0; p < n; p++) {
+            const uint16_t *piece = (const uint16_t *)t->data + 5 * p;
+
+            assert_int_equal(piece[0] % 4, 0);
+            assert_false(seen[piece[0] / 4]);
+            seen[piece[0] / 4] = true;
+            assert_int_equal(((const int32_t *)of->data)[p], topics[piece[0] / 4]);
+            for (int i = 0; i < 5; i++)
+                assert_int_equal(piece[i], piece[0] + i);
+        }
+        tensor_file_close(&f);
+    }
+    {
+        struct tensor_file f;
+
+        open_shard(&f, &s.test);
+        assert_int_equal(tensor_file_find(&f, "tokens")->shape[0], 1);
+        assert_int_equal(tensor_file_find(&f, "tokens")->shape[1], 7);
+        tensor_file_close(&f);
+    }
+    end(&s);
+}
+
+TEST(text_without_topics_cannot_be_divided_by_them)
+{
+    uint16_t tokens[61];
+    int32_t topics[15];
+    struct submission s;
+    struct options o;
+    struct dataset d;
+
+    fill_text(&d, tokens, topics);
+    d.stream.topics = NULL;
+    begin(&s, &o, 1, 1, BLOCKS_IID);
+    snprintf(s.settings.partition, sizeof s.settings.partition, "dirichlet:1");
+    s.shards = calloc(1, sizeof *s.shards);
+    assert_int_equal(make_shards(&s, &d), ERR_CONFIG);
+    assert_error_has("partition dirichlet:1 divides by topics, and the text has none");
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +331,8 @@ int main(void)
         cmocka_unit_test(a_shard_states_the_transforms_of_its_samples),
         cmocka_unit_test(too_few_samples_are_refused),
         cmocka_unit_test(a_half_for_an_evaluation_has_its_samples_in_order_and_the_scale_of_the_training_set),
+        cmocka_unit_test(a_shard_of_text_has_the_pieces_of_its_columns_and_their_topics),
+        cmocka_unit_test(text_without_topics_cannot_be_divided_by_them),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,29 @@
+/* token_windows -- a stream of tokens as samples of a language model: the input of a window is `time` tokens,
+ * and its labels are the next token of each. The stream is the tensor "tokens" (n_pieces, windows of a piece
+ * x time + 1), U8 or U16, of a shard (submit/stages/shard.h): windows of a piece follow each other, so that a
+ * window's last label is the first token of the next window. */
+#ifndef PSGD_TOKEN_WINDOWS_H
+#define PSGD_TOKEN_WINDOWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/base/err.h"
+#include "shared/records/tensor_file.h"
+
+struct token_windows {
+    const uint8_t *bytes; /* mapped; not owned */
+    size_t token_bytes;   /* 1 or 2 */
+    size_t time, per_piece, n;
+    bool is_large; /* pages are released after use, so that the process's memory does not grow */
+};
+
+/* ERR_CONFIG: the tensor has another form, or a token that is not below `vocab`. Reads all tokens if the type
+ * has such tokens. */
+int token_windows_open(struct token_windows *w, const struct tensor_view *tokens, size_t time, int vocab,
+                       struct err *e);
+/* x (time), labels (time) of window `at`. */
+void token_windows_take(const struct token_windows *w, size_t at, float *x, int32_t *labels);
+
+#endif

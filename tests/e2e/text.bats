@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# Text as tokens, for models of language.
+load lib
+
+# documented ARGUMENTS: runs a command of docs/data.md.
+documented() {
+    grep -qxF "    job_submit $*" "$ROOT/docs/data.md"
+    run "$SUBMIT" "$@"
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
+
+# wider_model N: wide.json, gpt-xs for N tokens.
+wider_model() {
+    sed 's/"vocab": 256/"vocab": '"$1"'/' "$ROOT/nn/models/gpt-xs.json" >wide.json
+}
+
+@test "the commands about text in docs/data.md run as described" {
+    cp "$ROOT/README.md" .
+    documented validate --model gpt-xs --dataset tokens --data README.md --batch_size 16
+    [[ "$output" == *"windows of 64; 256 different tokens of 1 bytes of text"* ]]
+    documented data tokenize --dataset tokens:vocab=1024 --data README.md -o readme.safetensors
+    [[ "$output" == *"test tokens of 1024 different ones, "* ]]
+    wider_model 1024
+    run "$SUBMIT" validate --model wide.json --dataset tokens --data readme.safetensors --batch_size 16
+    echo "$output"
+    [[ "$output" == *"windows of 64; 1024 different tokens of "* ]]
+    documented validate --model gpt-xs --dataset grammar:topics=8 --partition dirichlet:0.1 --node_count 4 --batch_size 16
+    [[ "$output" == *"the best model that there can be has the loss "* ]]
+    [[ "$output" == *"topic, pieces"* ]]
+}
+
+@test "the options of data tokenize are checked" {
+    echo "some text" >text
+    for how in "" "--data text" "-o out" "--data text -o out --dataset digits" "--data text -o out --dataset tokens:vocab=255" \
+        "more --data text -o out"; do
+        # shellcheck disable=SC2086
+        run "$SUBMIT" data tokenize $how
+        echo "$output"
+        [ "$status" -ne 0 ]
+        [ ! -e out ]
+    done
+    run "$SUBMIT" data tokenize --data missing -o out
+    [[ "$output" == *"missing: No such file"* ]]
+}
+
+@test "text and models fit each other, or the job is refused in a sentence" {
+    run "$SUBMIT" validate --model gpt-xs --dataset digits
+    [[ "$output" == *'model "gpt-xs" predicts the next token of each, and the samples of the data set are no windows of text'* ]]
+    run "$SUBMIT" validate --model softmax --dataset grammar
+    [[ "$output" == *"its samples are windows of text, for models with the loss token_cross_entropy"* ]]
+    run "$SUBMIT" validate --model gpt-xs --dataset grammar --partition labels:2 --batch_size 16
+    [[ "$output" == *"partition labels:2 divides by topics, and the text has none"* ]]
+    run "$SUBMIT" validate --model gpt-xs --dataset grammar --transform standard --batch_size 16
+    [[ "$output" == *"standard is for numbers, the data set has tokens"* ]]
+    head -c 4000 "$ROOT/README.md" >text
+    run "$SUBMIT" validate --model gpt-xs --dataset tokens:vocab=300 --data text --batch_size 2
+    [[ "$output" == *'model "gpt-xs" predicts 256 tokens, the data set has 300'* ]]
+}
+
+@test "a job on text ends with the same weights on agents, simulated, and resumed, bit for bit" {
+    start_agents 2
+    wider_model 300
+    "$SUBMIT" data tokenize --dataset tokens:vocab=300,test=0.2 --data "$ROOT/README.md" -o readme.safetensors
+    local bytes=(--model gpt-xs --dataset "grammar:train=20000,test=2000,topics=3" --partition dirichlet:0.5)
+    local pairs=(--model wide.json --dataset tokens --data readme.safetensors)
+    for set in bytes pairs; do
+        local -n what=$set
+        local job=(-q --codec fedavg:every=5 --node_count 2 "${what[@]}" --batch_size 8 --optimizer adamw --learn_rate 0.003)
+        "$SUBMIT" "${job[@]}" --epochs 2 -o "$set-whole"
+        "$SUBMIT" simulate "${job[@]}" --epochs 2 -o "$set-simulated"
+        "$SUBMIT" "${job[@]}" --epochs 1 --checkpoint-every 1 -o "$set-half"
+        "$SUBMIT" -q --resume "$set-half" --epochs 2 -o "$set-rest"
+        for run in simulated rest; do
+            [ "$(jq -c '[.nodes[].params_sha256]' "$set-whole/run.json")" = "$(jq -c '[.nodes[].params_sha256]' "$set-$run/run.json")" ]
+        done
+        [ "$(jq .facts.data.window "$set-whole/run.json")" -eq 64 ]
+    done
+    [ "$(jq '.facts.data.floor > 1' bytes-whole/run.json)" = true ]
+    [ "$(jq '.facts.preprocessing.merges | length' pairs-whole/run.json)" -eq 88 ]
+}
