@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,7 +28,11 @@ enum {
     /* Connections that are opened at once. A TLS handshake takes milliseconds of processor time on both
      * sides: of hundreds at once, on a busy machine, the last ones would not be done within CONNECT_MS. */
     OPENING_MAX = 32,
-    EVENTS_MAX = 64,         /* sockets that one call of http_poll handles */
+    EVENTS_MAX = 64, /* sockets that one call of http_poll handles */
+    /* Connections that are kept between requests. libcurl's own limit is four times the requests that run: as
+     * those to hundreds of agents end, it would close nearly all connections, and the next requests would
+     * open them again. */
+    KEPT_MAX = 1 << 14,
     UPLOAD_LEAST = 16 << 10, /* bytes, libcurl's minimum of the buffer of a body */
     NO_SOCKET = -1           /* in place of one: the descriptor is not of libcurl */
 };
@@ -99,6 +104,15 @@ static int set_timer(CURLM *multi, long timeout_ms, void *arg)
     return 0;
 }
 
+/* Half of the descriptors at most: requests need the others. */
+static long most_kept(void)
+{
+    struct rlimit files;
+
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 2 < KEPT_MAX ? (long)files.rlim_cur / 2
+                                                                                  : KEPT_MAX;
+}
+
 struct http *http_new(struct err *e)
 {
     struct http *h = calloc(1, sizeof *h);
@@ -110,6 +124,7 @@ struct http *http_new(struct err *e)
     }
     h->timer_at = HUGE_VAL;
     h->polled_at = clock_now();
+    curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, most_kept());
     curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
     curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
     curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, set_timer);

@@ -1,5 +1,6 @@
 /* The HTTP client against malicious servers: each is a child process that answers one connection. */
 #include <arpa/inet.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -294,6 +295,64 @@ TEST(lines_arrive_whole_and_overlong_ones_not_at_all)
     end(h, &r);
 }
 
+enum { SERVERS = 12, ROUNDS = 3 };
+
+/* A child that acts as servers which keep their connections; each answers how many all have accepted. */
+static pid_t serve_many(int ports[SERVERS])
+{
+    struct pollfd fds[SERVERS + SERVERS * ROUNDS] = {{0}};
+    nfds_t n = SERVERS;
+    pid_t pid;
+
+    for (int i = 0; i < SERVERS; i++)
+        fds[i] = (struct pollfd){.fd = listen_here(&ports[i], SOCK_STREAM, 4), .events = POLLIN};
+    pid = fork();
+    for (int i = 0; i < SERVERS && pid != 0; i++)
+        close(fds[i].fd);
+    if (pid != 0)
+        return pid;
+    alarm(300);
+    while (poll(fds, n, -1) > 0) {
+        for (nfds_t i = SERVERS; i < n; i++) {
+            char text[4096], answer[64];
+
+            if (!fds[i].revents)
+                continue;
+            if (read(fds[i].fd, text, sizeof text) <= 0) {
+                fds[i].fd = -1; /* poll ignores it */
+                continue;
+            }
+            snprintf(answer, sizeof answer, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n%04d",
+                     (int)n - SERVERS);
+            put(fds[i].fd, answer);
+        }
+        for (nfds_t i = 0; i < SERVERS; i++)
+            if (fds[i].revents)
+                fds[n++] = (struct pollfd){.fd = accept(fds[i].fd, NULL, NULL), .events = POLLIN};
+    }
+    _exit(0);
+}
+
+TEST(connections_to_many_servers_are_kept_between_requests)
+{
+    int ports[SERVERS];
+    pid_t servers = serve_many(ports);
+    struct http *h = http_new(&e);
+
+    for (int i = 0; i < SERVERS * ROUNDS; i++) {
+        struct http_request r = ask(ports[i % SERVERS], 60);
+
+        run(h, &r);
+        assert_int_equal(r.status, 200);
+        if (i + 1 == SERVERS * ROUNDS)
+            assert_int_equal(atoi(r.reply), SERVERS);
+        http_clear(h, &r);
+    }
+    kill(servers, SIGKILL);
+    waitpid(servers, NULL, 0);
+    http_free(h);
+}
+
 enum { MANY = 40, OPENED_AT_ONCE = 32 };
 
 /* A server that accepts connections, and never answers their TLS handshakes. */
@@ -384,6 +443,7 @@ int main(void)
         cmocka_unit_test(responses_are_not_decompressed),
         cmocka_unit_test(an_unreachable_agent_is_reported_with_the_system_error),
         cmocka_unit_test(lines_arrive_whole_and_overlong_ones_not_at_all),
+        cmocka_unit_test(connections_to_many_servers_are_kept_between_requests),
         cmocka_unit_test(few_connections_are_opened_at_once_and_others_follow_as_these_end),
         cmocka_unit_test(the_time_in_which_nothing_was_polled_hardly_counts_as_waiting),
     };
