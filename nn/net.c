@@ -34,7 +34,7 @@ struct net {
     float *own_params, *own_grads; /* NULL: the caller's */
     float *activations;            /* y of every layer that is not in place */
     float *work;                   /* of all layers */
-    float *d[2];                   /* (max_batch, widest layer): dy and dx, swapped at each layer */
+    float *d[2];                   /* dy and dx, swapped at each layer that is not in place */
     int *lengths;                  /* (max_batch) of the samples in the batch; NULL: no token input */
     float *momentum;               /* (n_params - n_trained) */
     struct layer layers[MODEL_LAYERS_MAX];
@@ -102,17 +102,18 @@ static size_t work_of(const struct net *net, int i)
 }
 
 struct sizes { /* floats */
-    size_t activations, work, widest;
+    size_t activations, work, d[2];
 };
 
 static struct sizes sizes_of(const struct net *net)
 {
     struct sizes s = {0};
 
-    for (int i = 0; i < net->n_layers; i++) {
+    for (int i = net->n_layers - 1, k = 0; i >= 0; i--) {
         size_t width = (size_t)net->layers[i].spec->n_out * (size_t)net->max_batch;
 
-        s.widest = width > s.widest ? width : s.widest;
+        s.d[k] = width > s.d[k] ? width : s.d[k];
+        k = net->layers[i].ops->in_place ? k : 1 - k;
         s.activations += works_in_place(net, i) ? 0 : width;
         s.work += work_of(net, i);
     }
@@ -123,8 +124,8 @@ static double bytes_of(const struct net *net)
 {
     struct sizes s = sizes_of(net);
 
-    return sizeof(float) *
-           (2 * (double)net->spec.n_params + (double)s.activations + (double)s.work + 2 * (double)s.widest);
+    return sizeof(float) * (2 * (double)net->spec.n_params + (double)s.activations + (double)s.work +
+                            (double)s.d[0] + (double)s.d[1]);
 }
 
 static int new_activations(struct net *net)
@@ -134,8 +135,8 @@ static int new_activations(struct net *net)
 
     net->activations = zeros_new(s.activations);
     net->work = zeros_new(s.work);
-    net->d[0] = zeros_new(s.widest);
-    net->d[1] = zeros_new(s.widest);
+    net->d[0] = zeros_new(s.d[0]);
+    net->d[1] = zeros_new(s.d[1]);
     if (!net->activations || !net->work || !net->d[0] || !net->d[1])
         return -1;
     if (model_spec_vocab(&net->spec) > 0 &&

@@ -154,7 +154,7 @@ TEST(a_network_too_large_for_the_machine_is_refused_with_its_size)
     assert_ok(model_spec_new(&spec, doc, &e));
     assert_true(net_bytes(spec, 1) < 1e9 && net_bytes(spec, 1000000) > 1e14);
     assert_int_equal(net_new(&net, spec, 1000000, &e), ERR_NOMEM);
-    assert_error_has("model \"wide\" takes 1.88e+05 GB for batches of 1000000, there are");
+    assert_error_has("model \"wide\" takes 1.25e+05 GB for batches of 1000000, there are");
     json_decref(doc);
     model_spec_free(spec);
 }
