@@ -16,6 +16,9 @@
  * w_k = base^(-2k/e), t the step (Su et al. 2021; the pairs of Hugging Face's and Meta's LLaMA); the gradient
  * is rotated back.
  *
+ * With dropout, O = (P * M) V with the factors M of nn/layers/dropout_mask.h, dV = (P * M)^T dO and dP = dO
+ * V^T * M. M is drawn again in backward instead of kept.
+ *
  * Only the lower triangles of S, P, dP and dS are computed. dQ, dK and dV overwrite Q, K and V, and dO
  * overwrites O. */
 #include <float.h>
@@ -28,11 +31,14 @@
 #include "nn/kernels/transpose.h"
 #include "nn/kernels/vecmath.h"
 #include "nn/kernels/zeros.h"
+#include "nn/layers/dropout_mask.h"
 #include "nn/layers/layer.h"
 #include "shared/base/compiler.h"
+#include "shared/base/rng.h"
 
 struct attention_size {
     size_t time, d, heads, e;
+    float dropout;
     size_t wide; /* a row of P: time, rounded up to whole tiles of a product */
 };
 
@@ -43,6 +49,7 @@ struct attention_space { /* offsets in `work` */
     size_t dp;           /* (time, wide): of one head */
     size_t dq;           /* (time, e): of one head */
     size_t across;       /* (e, wide): K^T or V^T of one head */
+    size_t dropped;      /* (time, wide): with dropout, M or P * M of one head */
     size_t end;
 };
 
@@ -56,6 +63,7 @@ static struct attention_size attention_size_of(const struct layer_spec *s)
     struct attention_size z = {.time = (size_t)s->in.dim[0], .d = (size_t)s->in.dim[1]};
 
     z.heads = (size_t)s->attention.heads;
+    z.dropout = s->attention.dropout;
     z.e = z.d / z.heads;
     z.wide = (z.time + STRIP_COLS - 1) / STRIP_COLS * STRIP_COLS;
     return z;
@@ -70,7 +78,8 @@ static struct attention_space attention_space_of(const struct attention_size *z,
     at.dp = at.p + n * z->heads * z->time * z->wide;
     at.dq = at.dp + z->time * z->wide;
     at.across = at.dq + z->time * z->e;
-    at.end = at.across + z->e * z->wide;
+    at.dropped = at.across + z->e * z->wide;
+    at.end = at.dropped + (z->dropout > 0 ? z->time * z->wide : 0);
     return at;
 }
 
@@ -234,6 +243,7 @@ FAST static void softmax_rows_back(float *restrict dp, const float *restrict p,
 /* The addresses of one head of one sample. */
 struct attention_head {
     float *q, *k, *v, *o, *p;
+    float *dp, *dq, *across, *dropped; /* of any head */
 };
 
 static struct attention_head head_at(const struct attention_size *z, const struct attention_space *at,
@@ -245,39 +255,81 @@ static struct attention_head head_at(const struct attention_size *z, const struc
                                    .k = q + z->d,
                                    .v = q + 2 * z->d,
                                    .o = work + at->o + i * z->time * z->d + h * z->e,
-                                   .p = work + at->p + (i * z->heads + h) * z->time * z->wide};
+                                   .p = work + at->p + (i * z->heads + h) * z->time * z->wide,
+                                   .dp = work + at->dp,
+                                   .dq = work + at->dq,
+                                   .across = work + at->across,
+                                   .dropped = work + at->dropped};
 }
 
-static void head_forward(const struct attention_size *z, const struct attention_head *g, float *across)
+/* m = p * m; if dp is not NULL, dp = dp * m. */
+FAST static void drop_weights(float *restrict m, const float *restrict p, float *restrict dp, size_t n)
+{
+    for (size_t i = 0; dp && i < n; i++)
+        dp[i] *= m[i];
+    for (size_t i = 0; i < n; i++)
+        m[i] *= p[i];
+}
+
+/* r: NULL: drops nothing. */
+static void head_forward(const struct attention_size *z, const struct attention_head *g, struct rng *r)
 {
     const size_t t = z->time, apart = 3 * z->d;
+    const float *p = g->p;
 
-    turn(across, g->k, apart, z);
+    turn(g->across, g->k, apart, z);
     strip_matmul(STRIP_C_LOWER, t, z->wide, z->e, (struct strip_operand){g->q, apart, 1},
-                 (struct strip_operand){across, z->wide, 1}, g->p, z->wide);
+                 (struct strip_operand){g->across, z->wide, 1}, g->p, z->wide);
     softmax_rows(g->p, z, 1 / sqrtf((float)z->e));
-    strip_matmul(STRIP_A_LOWER, t, z->e, t, (struct strip_operand){g->p, z->wide, 1},
+    if (r) {
+        dropout_mask(g->dropped, t * z->wide, z->dropout, r);
+        drop_weights(g->dropped, g->p, NULL, t * z->wide);
+        p = g->dropped;
+    }
+    strip_matmul(STRIP_A_LOWER, t, z->e, t, (struct strip_operand){p, z->wide, 1},
                  (struct strip_operand){g->v, apart, 1}, g->o, z->d);
 }
 
 /* g->o has dO. */
-static void head_backward(const struct attention_size *z, const struct attention_head *g, float *dp,
-                          float *dq, float *across)
+static void head_backward(const struct attention_size *z, const struct attention_head *g, struct rng *r)
 {
     const size_t t = z->time, apart = 3 * z->d;
+    const float *p = g->p;
 
-    turn(across, g->v, apart, z);
+    turn(g->across, g->v, apart, z);
     strip_matmul(STRIP_C_LOWER, t, z->wide, z->e, (struct strip_operand){g->o, z->d, 1},
-                 (struct strip_operand){across, z->wide, 1}, dp, z->wide);
-    strip_matmul(STRIP_A_UPPER, t, z->e, t, (struct strip_operand){g->p, 1, z->wide},
+                 (struct strip_operand){g->across, z->wide, 1}, g->dp, z->wide);
+    if (r) {
+        dropout_mask(g->dropped, t * z->wide, z->dropout, r);
+        drop_weights(g->dropped, g->p, g->dp, t * z->wide);
+        p = g->dropped;
+    }
+    strip_matmul(STRIP_A_UPPER, t, z->e, t, (struct strip_operand){p, 1, z->wide},
                  (struct strip_operand){g->o, z->d, 1}, g->v, apart);
-    softmax_rows_back(dp, g->p, z, 1 / sqrtf((float)z->e));
-    strip_matmul(STRIP_A_LOWER, t, z->e, t, (struct strip_operand){dp, z->wide, 1},
-                 (struct strip_operand){g->k, apart, 1}, dq, z->e);
-    strip_matmul(STRIP_A_UPPER, t, z->e, t, (struct strip_operand){dp, 1, z->wide},
+    softmax_rows_back(g->dp, g->p, z, 1 / sqrtf((float)z->e));
+    strip_matmul(STRIP_A_LOWER, t, z->e, t, (struct strip_operand){g->dp, z->wide, 1},
+                 (struct strip_operand){g->k, apart, 1}, g->dq, z->e);
+    strip_matmul(STRIP_A_UPPER, t, z->e, t, (struct strip_operand){g->dp, 1, z->wide},
                  (struct strip_operand){g->q, apart, 1}, g->k, apart);
     for (size_t i = 0; i < t; i++)
-        memcpy(g->q + i * apart, dq + i * z->e, z->e * sizeof *dq);
+        memcpy(g->q + i * apart, g->dq + i * z->e, z->e * sizeof *g->dq);
+}
+
+/* Calls `head` for each head of each sample. */
+static void for_each_head(const struct layer *l, const struct pass *p, const struct attention_size *z,
+                          const struct attention_space *at,
+                          void (*head)(const struct attention_size *z, const struct attention_head *g,
+                                       struct rng *r))
+{
+    struct rng r;
+
+    rng_init(&r, p->seed, p->stream, (uint64_t)l->index);
+    for (size_t i = 0; i < (size_t)p->n; i++)
+        for (size_t h = 0; h < z->heads; h++) {
+            const struct attention_head g = head_at(z, at, l->work, i, h);
+
+            head(z, &g, p->is_training && z->dropout > 0 ? &r : NULL);
+        }
 }
 
 static void attention_forward(const struct layer *l, const float *x, const struct pass *p)
@@ -290,12 +342,7 @@ static void attention_forward(const struct layer *l, const float *x, const struc
     project(l->work + at.qkv, x, w.weight, w.bias, rows, z.d, 3 * z.d);
     if (l->own)
         rotate_heads(l->work + at.qkv, (size_t)p->n, &z, l->own, 1);
-    for (size_t i = 0; i < (size_t)p->n; i++)
-        for (size_t h = 0; h < z.heads; h++) {
-            const struct attention_head g = head_at(&z, &at, l->work, i, h);
-
-            head_forward(&z, &g, l->work + at.across);
-        }
+    for_each_head(l, p, &z, &at, head_forward);
     project(l->y, l->work + at.o, w.output_weight, w.output_bias, rows, z.d, z.d);
 }
 
@@ -311,12 +358,7 @@ static void attention_backward(const struct layer *l, const float *x, float *dy,
     project_back(o, dy, dw.output_weight, dw.output_bias, rows, z.d, z.d);
     matmul(false, true, (int)rows, (int)z.d, (int)z.d, dy, w.output_weight, 0, o);
     pass_pause(p);
-    for (size_t i = 0; i < (size_t)p->n; i++)
-        for (size_t h = 0; h < z.heads; h++) {
-            const struct attention_head g = head_at(&z, &at, l->work, i, h);
-
-            head_backward(&z, &g, l->work + at.dp, l->work + at.dq, l->work + at.across);
-        }
+    for_each_head(l, p, &z, &at, head_backward);
     if (l->own)
         rotate_heads(qkv, (size_t)p->n, &z, l->own, -1);
     pass_pause(p);

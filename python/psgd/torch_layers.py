@@ -180,11 +180,12 @@ class Positions(nn.Module):
 
 
 class Attention(nn.Module):
-    """Causal self-attention of several heads on (samples, time, values). rope: the base of a rotary embedding, 0: none."""
+    """Causal self-attention of several heads on (samples, time, values). rope: the base of a rotary embedding, 0: none;
+    dropout: the rate, of the softmax."""
 
-    def __init__(self, units: int, heads: int, bias: bool = True, rope: float = 0) -> None:
+    def __init__(self, units: int, heads: int, bias: bool = True, rope: float = 0, dropout: float = 0) -> None:
         super().__init__()
-        self.heads, self.rope = heads, rope
+        self.heads, self.rope, self.dropout = heads, rope, dropout
         self.qkv = nn.Linear(units, 3 * units, bias)
         self.output = nn.Linear(units, units, bias)
 
@@ -195,7 +196,8 @@ class Attention(nn.Module):
             q, k = self._rotated(q), self._rotated(k)
         scores = q @ k.transpose(2, 3) / (units // self.heads) ** 0.5
         later = torch.ones(time, time, dtype=torch.bool, device=x.device).triu(1)
-        mixed = functional.softmax(scores.masked_fill(later, float("-inf")), -1) @ v
+        weights = functional.softmax(scores.masked_fill(later, float("-inf")), -1)
+        mixed = functional.dropout(weights, self.dropout, self.training) @ v
         y: Tensor = self.output(mixed.transpose(1, 2).reshape(n, time, units))
         return y
 

@@ -189,7 +189,8 @@ def make_attention(keys: Keys, t: Tensors, walk: Walk) -> nn.Module:
     tensors = {"qkv.weight": t["weight"].T, "output.weight": t["output_weight"].T}
     if "bias" in t:
         tensors.update({"qkv.bias": t["bias"], "output.bias": t["output_bias"]})
-    module = Attention(walk.shape[1], int(keys["heads"]), "bias" in t, float(keys.get("rope", 0)))
+    rope, dropout = float(keys.get("rope", 0)), float(keys.get("dropout", 0))
+    module = Attention(walk.shape[1], int(keys["heads"]), "bias" in t, rope, dropout)
     return assign(module, **tensors)
 
 

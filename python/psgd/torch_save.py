@@ -150,7 +150,8 @@ def save_positions(m: Positions, walk: Walk) -> Layer:
 
 def save_attention(m: Attention, walk: Walk) -> Layer:
     tensors = {"weight": m.qkv.weight.detach().T, "output_weight": m.output.weight.detach().T}
-    keys = {"kind": "attention", "heads": m.heads, **({"rope": m.rope} if m.rope else {})}
+    own = {name: value for name, value in (("rope", m.rope), ("dropout", m.dropout)) if value}
+    keys = {"kind": "attention", "heads": m.heads, **own}
     if m.qkv.bias is None:
         return {**keys, "bias": False}, tensors
     return keys, {**tensors, "bias": m.qkv.bias.detach(), "output_bias": m.output.bias.detach()}

@@ -16,7 +16,7 @@
  *   embedding     vocab, units, init (normal, 0.01)                   (time) tokens -> (time, units)
  *   position_embedding  init (normal, 0.01), positions (time)         (time, n) -> the same
  *   attention     heads, bias (true), init (normal), init_scale       (time, n) -> the same
- *                 (0.02), output_scale (init_scale), rope (none)
+ *                 (0.02), output_scale (init_scale), rope (none), dropout (0)
  *   head          tied                                                (time, n) -> (time, vocab)
  *   residual      layers                                              any -> the same
  *   swiglu        -                                                   (..., 2 n) -> (..., n)
@@ -39,8 +39,8 @@
  * values of each step. attention is causal: a step attends to itself and the steps before it. A head
  * multiplies each step by the weight of the embedding that is layer number `tied` of the document: one
  * tensor with two uses. rope: queries and keys are rotated by their position (rotary embedding), with that
- * base, 10000 in its paper. swiglu is silu(a) * b, a the first half of the last dimension and b the second;
- * silu(a) = a s(a), s the logistic function. */
+ * base, 10000 in its paper. dropout: the rate, of the softmax of attention. swiglu is silu(a) * b, a the
+ * first half of the last dimension and b the second; silu(a) = a s(a), s the logistic function. */
 #ifndef PSGD_LAYER_KINDS_H
 #define PSGD_LAYER_KINDS_H
 
@@ -67,7 +67,7 @@
     LAYER(position_embedding, POSITION_EMBEDDING, position_embedding, position_embedding, \
           position_embedding, ("init", "init_scale", "positions")) \
     LAYER(attention, ATTENTION, attention, attention, attention, \
-          ("heads", "bias", "init", "init_scale", "output_scale", "rope")) \
+          ("heads", "bias", "init", "init_scale", "output_scale", "rope", "dropout")) \
     LAYER(head, HEAD, head, head, head, ("tied")) \
     LAYER(residual, RESIDUAL, residual, residual, residual, ("layers")) \
     LAYER(lstm, LSTM, recurrent, lstm, lstm, ("units", "sequences", "init", "init_scale")) \

@@ -381,7 +381,8 @@ static int parse_attention(struct layer_spec *l, const json_t *doc, const char *
     if (n % (size_t)l->attention.heads != 0)
         return err_set(e, ERR_CONFIG, "%s/heads: %d heads do not divide the input's %zu values", at,
                        l->attention.heads, n);
-    if (get_float(&l->attention.rope, doc, "rope", 1, 1e9, at, e) < 0)
+    if (get_float(&l->attention.rope, doc, "rope", 1, 1e9, at, e) < 0 ||
+        get_float(&l->attention.dropout, doc, "dropout", 0, 0.99, at, e) < 0)
         return e->code;
     if (l->attention.rope > 0 && n / (size_t)l->attention.heads % 2 != 0)
         return err_set(e, ERR_CONFIG, "%s/rope: a head has an odd number of values, %zu", at,

@@ -74,7 +74,8 @@ struct layer_spec {
         } embedding;
         struct {
             int heads;
-            float rope; /* base of the rotary embedding; 0: none */
+            float rope;    /* base of the rotary embedding; 0: none */
+            float dropout; /* rate */
         } attention;
         struct {
             int tied; /* the embedding's place */

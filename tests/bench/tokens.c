@@ -68,8 +68,11 @@ int main(int argc, char **argv)
     blas_choose_core(argv);
     blas_set_threads(1, 1);
     if (net_new(&t.net, &t.spec, atoi(argv[2]), &e) < 0 ||
-        optimizer_new(&t.optimizer, &(struct optimizer_config){.kind = OPTIMIZER_ADAMW}, t.spec.n_params,
-                      &e) < 0) {
+        optimizer_new(
+            &t.optimizer,
+            &(struct optimizer_config){
+                .kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.1f},
+            t.spec.n_params, &e) < 0) {
         fprintf(stderr, "%s\n", e.text);
         return 1;
     }

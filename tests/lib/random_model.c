@@ -114,8 +114,8 @@ static void any_attention(struct config *c, struct rng *r)
     const bool turns = coin(r);
 
     c->in = (struct shape){.n_dims = 2, .dim = {from_to(r, 1, 20), heads * (turns ? 2 * half : half)}};
-    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"attention\",\"heads\":%d,\"bias\":%s%s}", heads,
-             coin(r) ? "true" : "false", turns ? ",\"rope\":100" : "");
+    snprintf(c->layer, sizeof c->layer, "{\"kind\":\"attention\",\"heads\":%d,\"bias\":%s%s%s}", heads,
+             coin(r) ? "true" : "false", turns ? ",\"rope\":100" : "", coin(r) ? ",\"dropout\":0.3" : "");
 }
 
 static void any_swiglu(struct config *c, struct rng *r)

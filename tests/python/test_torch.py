@@ -69,7 +69,7 @@ MODELS = {
             L("position_embedding", positions=6),
             L("layer_norm", bias=False),
             L("residual", layers=[L("layer_norm"), L("attention", heads=2)]),
-            L("attention", heads=1, bias=False, rope=100.0),
+            L("attention", heads=1, bias=False, rope=100.0, dropout=0.1),
             L("dense", units=8, positionwise=True),
             L("swiglu"),
             L("lstm", units=3),

@@ -212,6 +212,7 @@ class Net:
         return torch.cat([turned.real, turned.imag], -1).to(x.dtype)
 
     def attention(self, x, layer, t):
+        assert not layer.get("dropout") or not self.training
         n, time, d = x.shape
         q, k, v = (part.reshape(n, time, layer["heads"], -1).transpose(1, 2)
                    for part in (x @ t["weight"] + t.get("bias", 0)).split(d, 2))

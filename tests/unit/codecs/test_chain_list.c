@@ -118,6 +118,9 @@ TEST(the_longest_beginning_of_a_tensors_name_up_to_a_dot_counts)
     assert_int_equal(chain_list_find(&l, "scale"), 4);
     assert_true(chain_name_fits("scale", "scale"));
     assert_false(chain_name_fits("scale", "scal"));
+    assert_true(chain_name_fits("layer2", "layer2.1.attention.weight")); /* a residual block */
+    assert_true(chain_name_fits("layer2.1", "layer2.1.attention.weight"));
+    assert_false(chain_name_fits("layer2.1", "layer2.10.dense.weight"));
 }
 
 TEST(an_invalid_list_of_workers_is_refused_with_the_entry)
