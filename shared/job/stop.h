@@ -10,7 +10,7 @@
 #define STOP_CHOICES "none|max_steps|target_accuracy|patience|codec|finished"
 enum stop_reason {
     STOP_NONE,      /* training has not ended early */
-    STOP_MAX_STEPS, /* --max-steps, or --max-mb */
+    STOP_MAX_STEPS, /* --max-steps, --max-mb or --max-tokens */
     STOP_TARGET_ACCURACY,
     STOP_PATIENCE,
     STOP_CODEC,    /* wants_stop in codec.h */

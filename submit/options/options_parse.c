@@ -78,7 +78,8 @@ static void finish_epochs(struct options *o)
 {
     bool has_steps = (options_is_given(o, offsetof(struct options, settings.max_steps)) &&
                       o->settings.max_steps > 0) ||
-                     (options_is_given(o, offsetof(struct options, max_mb)) && o->max_mb > 0);
+                     (options_is_given(o, offsetof(struct options, max_mb)) && o->max_mb > 0) ||
+                     (options_is_given(o, offsetof(struct options, max_tokens)) && o->max_tokens > 0);
 
     if (has_steps && !options_is_given(o, offsetof(struct options, settings.epochs)))
         o->settings.epochs = (int)settings_field(offsetof(struct settings, epochs))->max;

@@ -69,6 +69,10 @@ static struct args_option table[] = {
      "end after N mini-batches of all workers together, as in platoon: each worker computes its share of N, "
      "rounded up; 0: no limit",
      .min = 0, .max = 0x1p53, .may_change = true},
+    {"max-tokens", "", ARGS_U64, AT(max_tokens), FOR_JOB, JOB, "N",
+     "end after N tokens of all workers together, of a model of language: rounded up to whole steps; 0: no "
+     "limit",
+     .min = 0, .max = 0x1p53, .may_change = true},
     {"block_assignment", "", ARGS_CHOICE, AT(block_assignment), FOR_JOB, JOB, BLOCK_ASSIGNMENT_CHOICES "|dpa",
      "which worker holds which block"},
     {"block-ratio", "", SETTING(block_ratio), FOR_JOB, JOB, "N,N,...",

@@ -88,7 +88,7 @@ struct options {
     double queue_space_gib; /* of the files of all jobs in the queue */
     bool no_queue, detach, retrieve, image_classification;
     int input;
-    uint64_t max_mb;                                   /* mini-batches of all workers; 0: no limit */
+    uint64_t max_mb, max_tokens; /* mini-batches, and tokens, of all workers; 0: no limit */
     double bandwidth_mbps, agent_timeout_s, timeout_s; /* timeout_s 0: none */
     int retries;                                       /* attempts after the first one */
     char retry_on[256];                                /* list of names: options_retry_on() */

@@ -118,7 +118,8 @@ static const char *stop_text(char out[STOP_TEXT], const struct stop *why, const 
     out[0] = '\0';
     switch (why->reason) {
     case STOP_MAX_STEPS:
-        snprintf(out, STOP_TEXT, "The job ended after step %llu, the limit of --max-steps or --max-mb.",
+        snprintf(out, STOP_TEXT,
+                 "The job ended after step %llu, the limit of --max-steps, --max-mb or --max-tokens.",
                  (unsigned long long)why->step);
         break;
     case STOP_TARGET_ACCURACY:

@@ -111,6 +111,7 @@ static const struct effect {
     {AT(data), has_no_model, STAND_IN, 0},
     {AT(settings.batch_size), has_no_model, STAND_IN, 0},
     {AT(settings.accumulate), has_no_model, STAND_IN, 0},
+    {AT(max_tokens), has_no_model, STAND_IN, 0},
     {AT(settings.transform), has_no_model, STAND_IN, 0},
     {AT(settings.partition), has_no_model, STAND_IN, 0},
     {AT(settings.non_iid), has_no_model, STAND_IN, 0},

@@ -169,25 +169,50 @@ static void count_steps(struct submission *s)
     set->epochs = s->n_batches > 0 ? set->epochs : 1;
 }
 
-/* Turns --max-mb into a number of steps: in a step each worker computes a mini-batch of each of its blocks.
- * Epochs beyond the last step are dropped. */
+/* Ends the job after `most` units of work, of which a step has `per_step`. most 0: no limit. */
+static void limit_units(struct settings *set, uint64_t most, uint64_t per_step)
+{
+    uint64_t steps = most > 0 ? (most - 1) / per_step + 1 : 0;
+
+    if (steps > 0 && (set->max_steps == 0 || steps < (uint64_t)set->max_steps))
+        set->max_steps = steps < MAX_STEPS ? (int)steps : MAX_STEPS;
+}
+
+/* Turns --max-mb and --max-tokens into a number of steps: in a step each worker computes a mini-batch of each
+ * of its blocks, and each token of the global batch counts once. */
+static int limit_work(struct submission *s, struct err *e)
+{
+    struct settings *set = &s->settings;
+    uint64_t batches = 0, samples;
+    struct blocks b;
+
+    if (settings_blocks(&b, set, e) < 0)
+        return e->code;
+    samples = (uint64_t)blocks_in_row(&b) * settings_block_samples(set);
+    for (int k = 0; s->opt->max_mb > 0 && k < blocks_in_row(&b); k++)
+        for (int w = 0; w < (b.is_shared ? 1 : set->node_count); w++)
+            batches += blocks_holds(&b, k, w);
+    blocks_clear(&b);
+    limit_units(set, s->opt->max_mb, batches);
+    limit_units(set, s->opt->max_tokens, samples * (uint64_t)model_spec_labels(&s->model_spec));
+    return 0;
+}
+
+static int check_tokens(const struct submission *s, struct err *e)
+{
+    if (s->opt->max_tokens == 0 || s->model_spec.loss == LOSS_TOKEN_CROSS_ENTROPY)
+        return 0;
+    err_set(e, ERR_CONFIG, "--max-tokens: model \"%s\" predicts no tokens", s->model_spec.name);
+    return err_hint(e, "--max-steps ends a job after a number of steps.");
+}
+
+/* Epochs beyond the last step are dropped. */
 static int limit_steps(struct submission *s, struct err *e)
 {
     struct settings *set = &s->settings;
-    uint64_t per_step = 0, steps;
-    struct blocks b;
 
-    if (s->opt->max_mb > 0) {
-        if (settings_blocks(&b, set, e) < 0)
-            return e->code;
-        for (int k = 0; k < blocks_in_row(&b); k++)
-            for (int w = 0; w < (b.is_shared ? 1 : set->node_count); w++)
-                per_step += blocks_holds(&b, k, w);
-        blocks_clear(&b);
-        steps = (s->opt->max_mb - 1) / per_step + 1;
-        if (set->max_steps == 0 || steps < (uint64_t)set->max_steps)
-            set->max_steps = steps < MAX_STEPS ? (int)steps : MAX_STEPS;
-    }
+    if (check_tokens(s, e) < 0 || ((s->opt->max_mb > 0 || s->opt->max_tokens > 0) && limit_work(s, e) < 0))
+        return e->code;
     if (set->trainer[0])
         count_steps(s);
     if (set->max_steps > 0 && set->steps_per_epoch > 0) {

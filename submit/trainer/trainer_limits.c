@@ -23,6 +23,7 @@ static const struct {
     {AT(data), "reads its data itself", ARGUMENT, false},
     {AT(settings.transform), "reads its data itself", ARGUMENT, false},
     {AT(settings.batch_size), "chooses its batches itself", ARGUMENT, true},
+    {AT(max_tokens), "counts its tokens itself", "Leave --%s out; --max-steps counts steps.", false},
     {AT(settings.accumulate), "chooses its batches itself", ARGUMENT, false},
     {AT(settings.optimizer), "has its own optimizer", ARGUMENT, true},
     {AT(settings.learn_rate), "has its own optimizer", ARGUMENT, true},

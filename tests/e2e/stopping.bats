@@ -30,7 +30,7 @@ steps() { jq -c '[.nodes[] | select(.role == "worker") | .steps]' "$1/run.json";
         for sync in ssgd asgd; do
             "$SUBMIT" --workers $list.json --codec fedavg:every=10 --psgd $sync --node_count 2 --model softmax \
                 "${PART[@]}" --epochs 3 --max-steps 35 -o $list-$sync >table 2>&1
-            grep -q '^The job ended after step 35, the limit of --max-steps or --max-mb\.$' table
+            grep -q '^The job ended after step 35, the limit of --max-steps, --max-mb or --max-tokens\.$' table
             [ "$(rows $list-$sync/records/eval.csv 1 epoch step | paste -sd,)" = "1 20,2 35" ]
             jq -e '.state == "succeeded" and .settings.epochs == 2 and (.stopped | .reason == "max_steps" and .step == 35) and
                 [.nodes[] | select(.role == "worker") | .steps] == [35, 35]' $list-$sync/run.json

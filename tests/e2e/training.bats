@@ -83,6 +83,19 @@ PY
     [[ "$output" == *"--accumulate: 1001 passes of 1000 samples are more than 1000000 samples in a step"* ]]
 }
 
+@test "a job of a model of language may end after a number of tokens" {
+    # A step has 3 workers x 8 windows x 2 passes x 64 tokens: 3072.
+    for n in 3072:1 3073:2 1000000:326; do
+        run "$SUBMIT" validate --model gpt-xs --dataset grammar --node_count 3 --batch_size 8 --accumulate 2 --max-tokens "${n%:*}"
+        echo "$output"
+        [[ "$output" == *", ${n#*:} in all"* ]]
+    done
+    run "$SUBMIT" validate --model softmax --dataset "$FEW" --max-tokens 1000
+    echo "$output"
+    [ "$status" -ne 0 ]
+    [[ "$output" == *'--max-tokens: model "softmax" predicts no tokens'*--max-steps* ]]
+}
+
 @test "train.csv has the rate of the schedule at each step" {
     start_agents 1
     "$SUBMIT" -q --codec plain --node_count 1 --epochs 2 --model softmax --batch_size 8 --dataset "$FEW" --learn_rate 0.5 \

@@ -39,7 +39,7 @@ TEST(options_of_what_the_program_has_itself_are_refused)
         {"--feed", "shared"},      {"--momentum", "0.9"},          {"--math", "openblas"},
         {"--threads", "2"},        {"--placement", "round_robin"}, {"--beta1", "0.8"},
         {"--beta2", "0.8"},        {"--epsilon", "0.1"},           {"--decay-of", "matrices"},
-        {"--accumulate", "2"},     {"--adamw-rate", "0.1"},
+        {"--accumulate", "2"},     {"--max-tokens", "100"},        {"--adamw-rate", "0.1"},
     };
 
     for (size_t i = 0; i < N_OF(refused); i++) {
