@@ -5,7 +5,7 @@
 #include "submit/terminal/exit_status.h"
 #include "submit/verbs/verbs.h"
 
-enum { HELP_COLUMN = 24, HELP_WIDTH = 76 };
+enum { HELP_COLUMN = 26, HELP_WIDTH = 74 };
 
 void verb_print_all(FILE *f)
 {
@@ -16,7 +16,7 @@ void verb_print_all(FILE *f)
         fprintf(f, "\n%s:\n", verb_groups[g]);
         for (int i = 0; i < n_verbs; i++)
             if (verbs[i].group == (enum verb_group)g) {
-                fprintf(f, "  %-8s %-13s", verbs[i].name, verbs[i].operands);
+                fprintf(f, "  %-10s %-13s", verbs[i].name, verbs[i].operands);
                 args_wrap(f, verbs[i].help, HELP_COLUMN, HELP_WIDTH);
             }
     }

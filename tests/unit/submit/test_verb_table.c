@@ -17,7 +17,7 @@ TEST(help_lists_every_verb_once_under_a_heading)
         char line[64];
         const char *at;
 
-        snprintf(line, sizeof line, "\n  %-8s ", verbs[i].name);
+        snprintf(line, sizeof line, "\n  %-10s ", verbs[i].name);
         at = strstr(text, line);
         assert_non_null(at);
         assert_null(strstr(at + 1, line));
