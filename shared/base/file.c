@@ -17,6 +17,8 @@
 
 #include "shared/base/process.h"
 
+enum { PARTS_AT_ONCE = IOV_MAX };
+
 /* Since Linux 6.3, and required if vm.memfd_noexec is 2: the file cannot be executed, but mapped executable.
  * Older kernels refuse the flag. */
 #ifndef MFD_NOEXEC_SEAL
@@ -203,6 +205,29 @@ void file_remove_temporary(const char *dir)
         closedir(list);
 }
 
+/* Many small parts are one call of the system. */
+static int write_parts(int fd, const struct iovec *parts, size_t n, const char *what, struct err *e)
+{
+    while (n > 0) {
+        ssize_t k = writev(fd, parts, n < PARTS_AT_ONCE ? (int)n : PARTS_AT_ONCE);
+        size_t done = k > 0 ? (size_t)k : 0;
+
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return err_errno(e, ERR_IO, "%s", what);
+        for (; n > 0 && done >= parts->iov_len; parts++, n--)
+            done -= parts->iov_len;
+        if (done == 0)
+            continue;
+        if (file_write_all(fd, (const char *)parts->iov_base + done, parts->iov_len - done, what, e) < 0)
+            return e->code;
+        parts++;
+        n--;
+    }
+    return 0;
+}
+
 int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode_t mode, bool is_synced,
                      struct err *e)
 {
@@ -216,9 +241,8 @@ int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode
     fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0)
         return err_errno(e, ERR_IO, "%s", path);
-    for (size_t i = 0; i < n; i++)
-        if (file_write_all(fd, parts[i].iov_base, parts[i].iov_len, path, e) < 0)
-            goto fail;
+    if (write_parts(fd, parts, n, path, e) < 0)
+        goto fail;
     if (is_synced && fsync(fd) < 0) {
         err_errno(e, ERR_IO, "%s", path);
         goto fail;

@@ -471,10 +471,27 @@ static int check_tensor_name(const json_t *header, const char *name, struct err 
     return 0;
 }
 
+static size_t count_parts(const struct tensor_view *t, const struct tensor_rows *rows)
+{
+    return rows && rows->number ? t->shape[0] : 1;
+}
+
+static void list_parts(struct iovec *out, const struct tensor_view *t, const struct tensor_rows *rows)
+{
+    size_t n = count_parts(t, rows), bytes = tensor_bytes(t) / (n ? n : 1);
+    const char *data = t->data;
+
+    for (size_t i = 0; i < n; i++) {
+        const char *at = rows && rows->number ? data + rows->number[i] * rows->stride : data;
+
+        out[i] = (struct iovec){.iov_base = (void *)(uintptr_t)at, .iov_len = bytes};
+    }
+}
+
 /* Builds the header and lists the tensors' data: wider types first, as the format's library writes them, so
  * that each is aligned without a hole. Keeps the caller's order within a width. */
-static int describe_all(json_t *header, struct iovec *data, const struct tensor_view *t, size_t n,
-                        struct err *e)
+static int describe_all(json_t *header, struct iovec *data, const struct tensor_view *t,
+                        const struct tensor_rows *rows, size_t n, struct err *e)
 {
     size_t at = 0;
 
@@ -486,8 +503,9 @@ static int describe_all(json_t *header, struct iovec *data, const struct tensor_
                 return e->code;
             if (json_object_set_new(header, t[i].name, describe_tensor(&t[i], at)) < 0)
                 return err_set(e, ERR_NOMEM, "cannot describe tensor \"%s\"", t[i].name);
-            *data = (struct iovec){.iov_base = (void *)(uintptr_t)t[i].data, .iov_len = tensor_bytes(&t[i])};
-            at += data++->iov_len;
+            list_parts(data, &t[i], rows ? &rows[i] : NULL);
+            data += count_parts(&t[i], rows ? &rows[i] : NULL);
+            at += tensor_bytes(&t[i]);
         }
     return 0;
 }
@@ -529,20 +547,24 @@ static int make_head(struct iovec *head, const json_t *header, struct err *e)
 }
 
 /* The data is written from where it is: a copy would double the memory of a large model. */
-static int write_tensors(const char *path, const struct tensor_view *t, size_t n,
-                         const struct tensor_meta *meta, bool is_synced, struct err *e)
+static int write_tensors(const char *path, const struct tensor_view *t, const struct tensor_rows *rows,
+                         size_t n, const struct tensor_meta *meta, bool is_synced, struct err *e)
 {
-    struct iovec *parts = calloc(n + 1, sizeof *parts);
     json_t *header = json_object();
+    struct iovec *parts;
+    size_t n_parts = 1; /* the header */
     int rc;
 
     assert(n <= TENSOR_FILE_MAX_TENSORS);
+    for (size_t i = 0; i < n; i++)
+        n_parts += count_parts(&t[i], rows ? &rows[i] : NULL);
+    parts = calloc(n_parts, sizeof *parts);
     if (!parts || !header || (meta && json_object_set_new(header, meta_key, describe_meta(meta)) < 0))
         rc = err_set(e, ERR_NOMEM, "%s: no memory for the header of %zu tensors", path, n);
-    else if (describe_all(header, parts + 1, t, n, e) < 0 || make_head(parts, header, e) < 0)
+    else if (describe_all(header, parts + 1, t, rows, n, e) < 0 || make_head(parts, header, e) < 0)
         rc = err_at(e, "%s", path);
     else
-        rc = file_write_parts(path, parts, n + 1, 0644, is_synced, e);
+        rc = file_write_parts(path, parts, n_parts, 0644, is_synced, e);
     if (parts)
         free(parts[0].iov_base);
     free(parts);
@@ -553,11 +575,17 @@ static int write_tensors(const char *path, const struct tensor_view *t, size_t n
 int tensor_file_write(const char *path, const struct tensor_view *t, size_t n, const struct tensor_meta *meta,
                       struct err *e)
 {
-    return write_tensors(path, t, n, meta, true, e);
+    return write_tensors(path, t, NULL, n, meta, true, e);
 }
 
 int tensor_file_write_unsynced(const char *path, const struct tensor_view *t, size_t n,
                                const struct tensor_meta *meta, struct err *e)
 {
-    return write_tensors(path, t, n, meta, false, e);
+    return write_tensors(path, t, NULL, n, meta, false, e);
+}
+
+int tensor_file_write_rows(const char *path, const struct tensor_view *t, const struct tensor_rows *rows,
+                           size_t n, const struct tensor_meta *meta, struct err *e)
+{
+    return write_tensors(path, t, rows, n, meta, false, e);
 }

@@ -48,6 +48,15 @@ int tensor_file_write_unsynced(const char *path, const struct tensor_view *t, si
                                const struct tensor_meta *meta,
                                struct err *e); /* file_sync_bytes() syncs it */
 
+/* Rows of a tensor, which is (n, ...), that lie anywhere: row i is at data + number[i] * stride. */
+struct tensor_rows {
+    const uint32_t *number; /* (n); NULL: they follow each other */
+    size_t stride;          /* bytes */
+};
+/* As tensor_file_write_unsynced; rows (n): of each tensor. The rows are written from where they are. */
+int tensor_file_write_rows(const char *path, const struct tensor_view *t, const struct tensor_rows *rows,
+                           size_t n, const struct tensor_meta *meta, struct err *e);
+
 /* Checks that this process may write a file with this much data, and a header of at most 2 MiB and the two
  * texts of its metadata that may be longer: a model's document, and a preprocessing record or NULL. Call it
  * before the work whose result the file has. ERR_CONFIG: the limit on file sizes (RLIMIT_FSIZE) is lower;

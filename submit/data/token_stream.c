@@ -48,6 +48,13 @@ size_t token_stream_tests(const struct token_stream *s)
     return (s->n_test - 1) / s->time;
 }
 
+void token_stream_release(const struct token_stream *s)
+{
+    for (int i = 0; i < 2; i++)
+        if (s->maps[i].at)
+            data_map_release(s->maps[i].at, s->maps[i].len);
+}
+
 void token_stream_clear(struct token_stream *s)
 {
     data_map_close(&s->maps[0]);

@@ -47,6 +47,8 @@ int token_stream_cut(struct token_stream *s, size_t time, struct err *e);
 size_t token_stream_stride(const struct token_stream *s);
 /* Windows of the test half. */
 size_t token_stream_tests(const struct token_stream *s);
+/* Releases the pages of the maps. */
+void token_stream_release(const struct token_stream *s);
 void token_stream_clear(struct token_stream *s);
 
 #endif

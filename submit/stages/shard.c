@@ -45,7 +45,8 @@ struct cut {
     size_t batch;
     const int *blocks;
     size_t n_own, n_samples; /* columns, and the samples of all of them */
-    void *x, *y;             /* of `room` samples, reused for each worker's shard */
+    uint32_t *rows;          /* of `room` samples, reused for each worker's shard: their places in `data` */
+    void *y;                 /* of `room` samples, too */
     int32_t *lengths;        /* (n_own): samples of each column */
     size_t room;
 };
@@ -84,11 +85,11 @@ static int make_room(struct cut *c, struct err *e)
     }
     if (c->n_samples <= c->room)
         return 0;
-    free(c->x);
+    free(c->rows);
     free(c->y);
-    c->x = malloc(c->n_samples * c->sample_bytes);
+    c->rows = malloc(c->n_samples * sizeof *c->rows);
     c->y = malloc(c->n_samples * truth_bytes(c->data) + 1);
-    c->room = c->x && c->y ? c->n_samples : 0;
+    c->room = c->rows && c->y ? c->n_samples : 0;
     return c->room ? 0 : err_set(e, ERR_NOMEM, "no memory for a shard of %zu samples", c->n_samples);
 }
 
@@ -99,14 +100,13 @@ static const void *truth_of(const struct dataset *d)
     return d->train_y ? (const void *)d->train_y : (const void *)d->train_t;
 }
 
-/* c->x (n_samples, sample) and c->y (n_samples), or (n_samples, targets), column after column; of text, y are
- * the topics, if there are any */
-static void copy_samples(const struct cut *c)
+/* Column after column: c->rows (n_samples), and c->y (n_samples) or (n_samples, targets); of text, y are the
+ * topics, if there are any. */
+static void list_samples(const struct cut *c)
 {
-    unsigned char *x = c->x, *y = c->y;
-    const unsigned char *from_x = c->data->train_x;
+    unsigned char *y = c->y;
     const unsigned char *from_y = truth_of(c->data);
-    size_t y_bytes = truth_bytes(c->data);
+    size_t y_bytes = truth_bytes(c->data), n = 0;
 
     for (size_t k = 0; k < c->n_own; k++) {
         size_t col = column_of(c, k);
@@ -114,10 +114,9 @@ static void copy_samples(const struct cut *c)
         for (size_t i = c->part->start[col]; i < c->part->start[col + 1]; i++) {
             size_t sample = c->part->sample[i];
 
-            memcpy(x, from_x + sample * c->stride, c->sample_bytes);
+            c->rows[n++] = (uint32_t)sample;
             if (y_bytes > 0)
                 memcpy(y, from_y + sample * y_bytes, y_bytes);
-            x += c->sample_bytes;
             y += y_bytes;
         }
     }
@@ -175,11 +174,13 @@ static size_t describe_transform(struct tensor_view *out, int32_t augment[5], co
     return n;
 }
 
+/* The first tensor, of samples, is written from where they are in the data set: a copy of a node's part may
+ * not fit the memory. */
 static size_t describe_samples(struct tensor_view out[2], const struct cut *c)
 {
     if (!dataset_is_stream(c->data))
-        return describe_columns(out, c->data, c->n_samples, c->x, c->y);
-    out[0] = describe_tokens(c->data, c->n_samples, c->data->stream.per_piece, c->x);
+        return describe_columns(out, c->data, c->n_samples, c->data->train_x, c->y);
+    out[0] = describe_tokens(c->data, c->n_samples, c->data->stream.per_piece, c->data->train_x);
     out[1] = (struct tensor_view){
         .name = "topics", .type = TENSOR_I32, .n_dims = 1, .shape = {c->n_samples}, .data = c->y};
     return c->data->stream.topics ? 2 : 1;
@@ -188,6 +189,7 @@ static size_t describe_samples(struct tensor_view out[2], const struct cut *c)
 static int write_shard(const char *path, const struct cut *c, const struct settings *s, const char *columns,
                        struct err *e)
 {
+    const struct tensor_rows parts[6] = {{c->rows, c->stride}};
     struct tensor_view tensors[6];
     size_t n;
     int32_t augment[5];
@@ -198,12 +200,15 @@ static int write_shard(const char *path, const struct cut *c, const struct setti
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
     snprintf(rows, sizeof rows, "%zu", c->part->n_rows * samples_each(c->data));
     snprintf(cols, sizeof cols, "%zu", c->part->n_cols);
-    copy_samples(c);
+    list_samples(c);
     n = describe_samples(tensors, c);
     tensors[n++] = (struct tensor_view){
         .name = "lengths", .type = TENSOR_I32, .n_dims = 1, .shape = {c->n_own}, .data = c->lengths};
     n += describe_transform(tensors + n, augment, c);
-    return tensor_file_write_unsynced(path, tensors, n, meta, e);
+    if (tensor_file_write_rows(path, tensors, parts, n, meta, e) < 0)
+        return e->code;
+    token_stream_release(&c->data->stream);
+    return 0;
 }
 
 static int make_shard(struct submission *s, int worker, const struct blocks *b, struct cut *c,
@@ -489,7 +494,7 @@ int shard_make(struct submission *s, const struct dataset *d, const struct prepr
         rc = note_preprocessing(s, p, e);
     if (rc == 0)
         note_division(s, d, &part, blocks_in_row(&b));
-    free(c.x);
+    free(c.rows);
     free(c.y);
     free(c.lengths);
     transform_scale_clear(&scale);

@@ -345,6 +345,37 @@ TEST(a_value_of_every_type_is_read_as_a_number)
     assert_true(isnan(tensor_value(&n, 0)));
 }
 
+/* More rows than one call of the system writes. */
+TEST(rows_that_lie_anywhere_are_written_in_their_order)
+{
+    enum { N = 3000, WIDTH = 3, STRIDE = 5 };
+    static uint8_t bytes[N * STRIDE];
+    static uint32_t number[N];
+    const char *dir = unit_folder();
+    const float more[] = {1, 2};
+    const struct tensor_view t[] = {
+        {.name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {N, WIDTH}, .data = bytes},
+        {.name = "y", .type = TENSOR_F32, .n_dims = 1, .shape = {2}, .data = more}};
+    const struct tensor_rows rows[] = {{number, STRIDE}, {0}};
+    struct tensor_file f;
+    char path[128];
+    struct err e;
+
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 7 % 251);
+    for (uint32_t i = 0; i < N; i++)
+        number[i] = i * 7 % N;
+    snprintf(path, sizeof path, "%s/rows", dir);
+    assert_ok(tensor_file_write_rows(path, t, rows, 2, NULL, &e));
+    assert_ok(tensor_file_open(&f, path, &e));
+    for (size_t i = 0; i < N; i++)
+        assert_memory_equal((const uint8_t *)tensor_file_find(&f, "x")->data + i * WIDTH,
+                            bytes + number[i] * STRIDE, WIDTH);
+    assert_memory_equal(tensor_file_find(&f, "y")->data, more, sizeof more);
+    tensor_file_close(&f);
+    unit_remove(dir);
+}
+
 TEST(a_shape_with_the_longest_numbers_fits_its_text)
 {
     struct tensor_view t = {.n_dims = TENSOR_DIMS};
@@ -387,6 +418,7 @@ int main(void)
         cmocka_unit_test(a_missing_empty_or_special_file_is_refused),
         cmocka_unit_test(names_that_could_not_be_read_are_not_written),
         cmocka_unit_test(a_value_of_every_type_is_read_as_a_number),
+        cmocka_unit_test(rows_that_lie_anywhere_are_written_in_their_order),
         cmocka_unit_test(a_shape_with_the_longest_numbers_fits_its_text),
         cmocka_unit_test(a_file_without_tensors_is_valid),
     };
