@@ -67,11 +67,26 @@ static int run_all(const struct sweep *s, struct err *e)
     return rc;
 }
 
+/* Successive halving sets the length of each run itself, as a part of --epochs or --max-steps. */
+static int check_lengths(const struct sweep_plan *p, const struct options *o, struct err *e)
+{
+    static const char *const lengths[] = {"epochs", "max_steps", "max_mb", "max_tokens"};
+
+    for (size_t i = 0; i < p->n_axes; i++)
+        for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++)
+            if (options_is_same_name(p->axes[i].key, lengths[k]))
+                return err_set(e, ERR_USAGE, "--set %s: --search halving chooses the length of the runs",
+                               p->axes[i].key);
+    if (o->max_mb > 0 || o->max_tokens > 0)
+        return err_set(e, ERR_USAGE, "--%s: --search halving takes parts of --epochs or --max-steps",
+                       o->max_mb > 0 ? "max-mb" : "max-tokens");
+    return 0;
+}
+
 /* --search and --budget: the combinations, and of successive halving the rungs. */
 static int choose_runs(struct sweep_plan *p, const struct options *o, struct err *e)
 {
-    const char *fixed[] = {"epochs", "max_steps", "max_mb"};
-    bool is_searched[SWEEP_AXES], is_halving = strcmp(o->search, SWEEP_HALVING) == 0;
+    bool is_searched[SWEEP_AXES], is_in_steps = o->settings.max_steps > 0;
 
     if (strcmp(o->search, SWEEP_GRID) == 0 && o->budget > 0)
         return err_set(e, ERR_USAGE,
@@ -81,17 +96,12 @@ static int choose_runs(struct sweep_plan *p, const struct options *o, struct err
     if ((o->budget > 0 && sweep_plan_draw(p, (size_t)o->budget, o->settings.seed, e) < 0) ||
         sweep_find_searched(is_searched, p, o, e) < 0)
         return e->code;
-    for (size_t i = 0; i < p->n_axes && is_halving; i++)
-        for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++)
-            if (options_is_same_name(p->axes[i].key, fixed[k]))
-                return err_set(e, ERR_USAGE, "--set %s: --search halving chooses the length of the runs",
-                               p->axes[i].key);
-    if (is_halving && o->max_mb > 0)
-        return err_set(e, ERR_USAGE, "--max-mb: --search halving takes parts of --epochs or --max-steps");
-    return is_halving ? sweep_halve(p, sweep_largest_group(p, is_searched),
-                                    o->settings.max_steps > 0 ? o->settings.max_steps : o->settings.epochs,
-                                    o->settings.max_steps > 0, e)
-                      : 0;
+    if (strcmp(o->search, SWEEP_HALVING) != 0)
+        return 0;
+    if (check_lengths(p, o, e) < 0)
+        return e->code;
+    return sweep_halve(p, sweep_largest_group(p, is_searched),
+                       is_in_steps ? o->settings.max_steps : o->settings.epochs, is_in_steps, e);
 }
 
 /* Reads and checks the job, as `validate` does. */

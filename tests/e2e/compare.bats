@@ -205,7 +205,7 @@ END
     python3 "$ROOT/tests/e2e/sweep_figures.py" swept lr 0.5
     jq -e '.data.combinations | length == 8 and all(.rungs[0].epochs == 1) and ([.[] | select(.rungs[1])] | length == 4)' doc
     local wrong
-    for wrong in '--search grid --budget 2' '--search random' '--search halving --max-mb 5' '--search halving --set max_steps=4,5' '--search halving --set batch_size=8,16'; do
+    for wrong in '--search grid --budget 2' '--search random' '--search halving --max-mb 5' '--search halving --max-tokens 5' '--search halving --set max_steps=4,5' '--search halving --set batch_size=8,16'; do
         # shellcheck disable=SC2086 # words
         run "$SUBMIT" sweep --simulate --set lr=0.1,0.2,0.3 --codec fedavg --node_count 2 --epochs 1 $wrong -o other
         echo "$output"
