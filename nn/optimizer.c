@@ -255,17 +255,17 @@ FAST static void adadelta(const struct update_step *s, float *restrict w, const 
 }
 
 static const struct update_rule kinds[N_OPTIMIZERS] = {
-    [OPTIMIZER_SGD] = {{NULL}, sgd},
-    [OPTIMIZER_MOMENTUM] = {{"m"}, momentum},
-    [OPTIMIZER_NESTEROV] = {{"m"}, nesterov},
-    [OPTIMIZER_ADAM] = {{"m", "v"}, adam},
-    [OPTIMIZER_ADAMW] = {{"m", "v"}, adamw},
-    [OPTIMIZER_ADAGRAD] = {{"v"}, adagrad},
-    [OPTIMIZER_ADADELTA] = {{"v", "u"}, adadelta},
-    [OPTIMIZER_RMSPROP] = {{"v"}, rmsprop},
-    [OPTIMIZER_RMSPROP_GRAVES] = {{"a", "v", "m"}, rmsprop_graves},
-    [OPTIMIZER_GRADIENT_DECAY] = {{NULL}, gradient_decay},
-    [OPTIMIZER_LION] = {{"m"}, lion},
+    [OPTIMIZER_SGD] = {{NULL}, sgd, false},
+    [OPTIMIZER_MOMENTUM] = {{"m"}, momentum, false},
+    [OPTIMIZER_NESTEROV] = {{"m"}, nesterov, false},
+    [OPTIMIZER_ADAM] = {{"m", "v"}, adam, false},
+    [OPTIMIZER_ADAMW] = {{"m", "v"}, adamw, false},
+    [OPTIMIZER_ADAGRAD] = {{"v"}, adagrad, false},
+    [OPTIMIZER_ADADELTA] = {{"v", "u"}, adadelta, false},
+    [OPTIMIZER_RMSPROP] = {{"v"}, rmsprop, false},
+    [OPTIMIZER_RMSPROP_GRAVES] = {{"a", "v", "m"}, rmsprop_graves, false},
+    [OPTIMIZER_GRADIENT_DECAY] = {{NULL}, gradient_decay, false},
+    [OPTIMIZER_LION] = {{"m"}, lion, false},
     [OPTIMIZER_MUON] = {{"m", "v"}, adamw, true},
 };
 
