@@ -93,27 +93,46 @@ psgd.views.jobs = (() => {
         );
     }
 
+    /* What conditions of the search are about. */
+    const values_of = (j) => ({
+        name: j.name,
+        id: j.id,
+        state: j.state,
+        reason: j.reason,
+        codec: j.codec,
+        dataset: j.dataset,
+        model: j.model,
+        node_count: j.node_count,
+        loss: j.metrics?.loss,
+        accuracy: j.metrics?.accuracy,
+        seconds: j.elapsed_s,
+        sent: j.comm?.sent_bytes,
+        sweep: j.sweep,
+        tag: j.tags || [],
+        note: j.note,
+        folder: j.folder,
+        ...j.settings,
+    });
+
     function chosen(jobs) {
-        const words = wanted.text.toLowerCase().split(/\s+/).filter(Boolean);
+        const terms = psgd.search.parse(wanted.text);
         const {of} = columns.find((c) => c.key === order.by);
         return jobs
             .filter(
                 (j) =>
                     (!wanted.state || j.state === wanted.state) &&
-                    words.every((w) =>
-                        [
-                            j.name,
-                            j.id,
-                            j.codec,
-                            j.dataset,
-                            j.model,
-                            j.reason,
-                            j.message,
-                            j.note,
-                            j.folder,
-                            ...(j.tags || []),
-                        ].some((t) => t && String(t).toLowerCase().includes(w)),
-                    ),
+                    psgd.search.matches(terms, values_of(j), [
+                        j.name,
+                        j.id,
+                        j.codec,
+                        j.dataset,
+                        j.model,
+                        j.reason,
+                        j.message,
+                        j.note,
+                        j.folder,
+                        ...(j.tags || []),
+                    ]),
             )
             .sort((a, b) => compare(of(a), of(b)));
     }
@@ -283,11 +302,19 @@ psgd.views.jobs = (() => {
                 list.length === doc.jobs.length
                     ? `${list.length} ${list.length === 1 ? 'job' : 'jobs'}`
                     : `${list.length} of ${doc.jobs.length} jobs`;
-            psgd.put(empty, [doc.jobs.length, list.length], () =>
+            /* The names that conditions may have; only for the notice that none of them holds. */
+            const known = list.length ? [] : [...new Set(doc.jobs.flatMap((j) => Object.keys(values_of(j))))];
+            const unknown = list.length ? [] : psgd.search.unknown(psgd.search.parse(wanted.text), known);
+            psgd.put(empty, [doc.jobs.length, list.length, unknown], () =>
                 list.length
                     ? []
                     : doc.jobs.length
-                      ? psgd.notice('No job matches', 'Clear the search, or choose another state.')
+                      ? psgd.notice(
+                            'No job matches',
+                            unknown.length
+                                ? `No job has ${unknown.join(' or ')}: there are ${known.join(', ')}.`
+                                : 'Clear the search, or choose another state.',
+                        )
                       : psgd.notice(
                             'No jobs yet',
                             'The folder has no results, and the agents of worker.json have no jobs. A job appears here as soon as it is submitted.',
@@ -304,7 +331,7 @@ psgd.views.jobs = (() => {
 
         const search = h('input', {
             type: 'search',
-            placeholder: 'Search name, codec, tag…',
+            placeholder: 'name, codec=diloco, accuracy>95%…',
             'aria-label': 'Search jobs',
             value: wanted.text,
             oninput: (e) => {

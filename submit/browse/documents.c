@@ -182,6 +182,23 @@ static json_t *texts_json(const json_t *list)
     return out;
 }
 
+/* The settings by which the list of jobs can be searched. */
+static json_t *searched_settings(const json_t *set)
+{
+    static const char *const names[] = {"learn_rate",  "batch_size",       "epochs",   "max_steps",
+                                        "local_steps", "momentum",         "seed",     "schedule",
+                                        "sync",        "gradient_descent", "compress", "partition"};
+    json_t *out = json_object();
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        json_t *v = json_object_get(set, names[i]);
+
+        if (json_is_number(v) || json_is_string(v))
+            json_object_set(out, names[i], v);
+    }
+    return out;
+}
+
 json_t *document_line(const json_t *run, const char *id, const char *folder, bool can_cancel)
 {
     const json_t *set = json_object_get(run, "settings");
@@ -214,6 +231,7 @@ json_t *document_line(const json_t *run, const char *id, const char *folder, boo
     json_object_set_new(line, "folder", folder ? json_text(folder, SIZE_MAX) : json_null());
     json_object_set_new(line, "tags", texts_json(json_object_get(json_object_get(run, "facts"), "tags")));
     json_object_set_new(line, "note", copy_value(json_object_get(run, "facts"), "note", JSON_STRING));
+    json_object_set_new(line, "settings", searched_settings(trained));
     json_object_set_new(line, "can_cancel", json_boolean(can_cancel));
     json_object_set_new(line, "executor", json_boolean(is_executor));
     return line;

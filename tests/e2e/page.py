@@ -126,6 +126,10 @@ def live(b, url, first, second, running):
         b.wait(f'a={name}')
     b.type('input[aria-label="Search jobs"]', second)
     b.wait(lambda: not b.find(f'a={first}') and b.find(f'a={second}'), 'the search to leave one job')
+    b.type('input[aria-label="Search jobs"]', 'codec=fedavg lr<=5e-2 accuracy>1%')
+    b.wait(lambda: b.find(f'a={first}') and not b.find(f'a={second}') and not b.find(f'a={running}'), 'the conditions to leave one job')
+    b.type('input[aria-label="Search jobs"]', 'colour=red')
+    b.wait('p~No job has colour')
     b.type('input[aria-label="Search jobs"]', ' ')
     for name in (first, second):
         b.click(f'input[aria-label="Compare {name}"]')
