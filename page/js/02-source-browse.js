@@ -22,6 +22,8 @@ psgd.sources = {
             log: (id, q) => json(of(id) + '/log' + query(q)),
             file_href: (id, path) => `${of(id)}/files/${path.split('/').map(encodeURIComponent).join('/')}`,
             compare: (ids, target) => json('/api/compare' + query({ids: ids.join(','), target})),
+            /* The same of all runs of a sweep. */
+            compare_sweep: (folder, target) => json('/api/compare' + query({sweep: folder, target})),
             cancel: (id) => json(of(id) + '/cancel', {method: 'POST', headers: {'X-Psgd': '1'}}),
             /* Calls jobs(document), changed(document of the changed jobs), recorded({id, rows}) and connected(is_up,
              * is_final) of `on` at events; returns a function that ends this. */

@@ -1,5 +1,5 @@
 /* The address names the view behind #, so that Back works and a link leads to a view:
- *     #/   #/job/ID/TAB?x=bytes   #/compare?ids=A,B */
+ *     #/   #/job/ID/TAB?x=bytes   #/compare?ids=A,B   #/sweep/FOLDER?target=0.95 */
 psgd.route = (() => {
     function parse() {
         const [path, query] = location.hash.replace(/^#/, '').split('?');

@@ -1,6 +1,7 @@
 /* The plan of a chart: which line is drawn where, on the screen and in a file. Made of a model
  *     {title, x_kind, y_kind, y_title, curves, behind, is_log, is_log_x, smoothing, from, to}
- * in which from and to are the range of x, or null for all, and `behind` are curves whose range is drawn behind the lines. */
+ * in which from and to are the range of x, or null for all, and `behind` are curves whose range is drawn behind the lines;
+ * a curve with `has_range` has its own range, from lo to hi at each point. */
 psgd.plan = (() => {
     const {curves} = psgd;
     const parts = 300; /* of the range behind the lines */
@@ -18,8 +19,8 @@ psgd.plan = (() => {
         return lo <= hi ? [lo, hi] : null;
     }
 
-    function y_range(lines, band, kind, is_log) {
-        const found = range_of([...lines.map((l) => l.y), band.map((p) => p.lo), band.map((p) => p.hi)]);
+    function y_range(lines, points, kind, is_log) {
+        const found = range_of([...lines.map((l) => l.y), points.map((p) => p.lo), points.map((p) => p.hi)]);
         if (!found) return is_log ? [0.1, 1] : [0, 1];
         let [lo, hi] = found;
         if (is_log) return lo === hi ? [lo / 1.5, hi * 1.5] : [lo * (lo / hi) ** 0.04, hi * (hi / lo) ** 0.04];
@@ -40,6 +41,10 @@ psgd.plan = (() => {
         return x_kind === 'bytes' && ends.length > 1 && Math.max(...ends) > apart * Math.min(...ends);
     }
 
+    const own_range = (c) => ({
+        colour: c.colour,
+        points: c.x.map((x, i) => ({x, lo: c.lo[i], hi: c.hi[i]})).filter((p) => p.lo !== null && p.hi !== null),
+    });
     const within = (x, lo, hi) => x.map((v) => v >= lo && v <= hi);
 
     const make = (model) => {
@@ -58,22 +63,24 @@ psgd.plan = (() => {
             const first = is_log_x ? c.x.findIndex((v) => v > 0) : 0; /* x grows */
             return first > 0 ? {...c, x: c.x.slice(first), y: y.slice(first)} : {...c, y};
         });
-        const band = (
-            model.behind?.length && hi > lo ? curves.envelope(model.behind, lo, hi, parts, is_log_x) : []
-        ).filter((p) => !is_log || p.lo > 0);
+        const behind = model.behind?.length && hi > lo ? curves.envelope(model.behind, lo, hi, parts, is_log_x) : [];
+        /* A range that is as thin as its line is not drawn. */
+        const bands = [{colour: '--band', points: behind}, ...model.curves.filter((c) => c.has_range).map(own_range)]
+            .map((b) => ({...b, points: b.points.filter((p) => (!is_log || p.lo > 0) && (!is_log_x || p.x > 0))}))
+            .filter((b) => b.points.length > 1 && b.points.some((p) => p.lo !== p.hi));
         const seen = lines.map((l) => {
             const is_in = within(l.x, lo, hi);
             return {y: l.y.filter((v, i) => is_in[i])};
         });
-        const is_flat = band.every((p) => p.lo === p.hi);
+        const points = bands.flatMap((b) => b.points).filter((p) => p.x >= lo && p.x <= hi);
         return {
             ...model,
             lines,
-            band: is_flat ? [] : band,
+            bands,
             x: [lo, hi],
             is_log,
             is_log_x,
-            y: y_range(seen, is_flat ? [] : band, model.y_kind, is_log),
+            y: y_range(seen, points, model.y_kind, is_log),
         };
     };
     return Object.assign(make, {is_wide});

@@ -102,11 +102,13 @@ psgd.export = (() => {
             ),
             text(size.left, 38, 'start', plan.y_title + y_unit + log(plan.is_log), ' font-size="11" fill="#57606a"'),
         );
-        if (plan.band.length > 1) {
-            const up = plan.band.map((p) => `${at(x(p.x))} ${at(y(p.hi))}`),
-                down = plan.band.map((p) => `${at(x(p.x))} ${at(y(p.lo))}`);
-            parts.push(`<path d="M${up.join('L')}L${down.reverse().join('L')}Z" fill="#8c96a3" fill-opacity="0.22"/>`);
-        }
+        plan.bands.forEach((band) => {
+            const seen = band.points.filter((p) => p.x >= plan.x[0] && p.x <= plan.x[1]);
+            const up = seen.map((p) => `${at(x(p.x))} ${at(y(p.hi))}`),
+                down = seen.map((p) => `${at(x(p.x))} ${at(y(p.lo))}`).reverse();
+            const fill = colours[band.colour] || '#8c96a3';
+            parts.push(`<path d="M${[...up, ...down].join('L')}Z" fill="${fill}" fill-opacity="0.2"/>`);
+        });
         plan.lines.forEach((l) =>
             parts.push(
                 `<path d="${line_path(l, x, y, plan.x)}" fill="none" stroke="${colours[l.colour]}" ` +

@@ -36,7 +36,9 @@ psgd.chart = (() => {
             ...extremes.map((word) => {
                 const values = word === 'lowest' ? lowest : highest;
                 const k = values ? best(values, word === 'lowest') : -1;
-                return k < 0 ? '' : `${word} ${axis.text(plan.y_kind, values[k])} ${c.every > 1 ? 'near' : 'at'} ${at_x(k)}`;
+                return k < 0
+                    ? ''
+                    : `${word} ${axis.text(plan.y_kind, values[k])} ${c.every > 1 ? 'near' : 'at'} ${at_x(k)}`;
             }),
             c.every > 1 ? `one row in ${c.every} is drawn` : '',
             odd,
@@ -77,19 +79,22 @@ psgd.chart = (() => {
         return is_same ? [first.x, ...lines.map((l) => l.y)] : uPlot.join(lines.map((l) => [l.x, l.y]));
     }
 
-    function draw_band(u, plan) {
-        if (plan.band.length < 2) return;
+    function draw_band(u, {points, colour: name}) {
         const x = (v) => u.valToPos(v, 'x', true),
             y = (v) => u.valToPos(v, 'y', true);
         u.ctx.save();
         u.ctx.beginPath();
-        plan.band.forEach((p) => u.ctx.lineTo(x(p.x), y(p.hi)));
-        plan.band
+        u.ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+        u.ctx.clip();
+        u.ctx.beginPath();
+        points.forEach((p) => u.ctx.lineTo(x(p.x), y(p.hi)));
+        points
             .slice()
             .reverse()
             .forEach((p) => u.ctx.lineTo(x(p.x), y(p.lo)));
         u.ctx.closePath();
-        u.ctx.fillStyle = colour('--band');
+        u.ctx.fillStyle = colour(name);
+        u.ctx.globalAlpha = name === '--band' ? 1 : 0.15;
         u.ctx.fill();
         u.ctx.restore();
     }
@@ -162,7 +167,12 @@ psgd.chart = (() => {
                     width: l.width,
                     dash: l.dash,
                     spanGaps: false,
-                    points: {show: true, filter: dots, size: l.y.length < 12 ? 5 : 3.5, fill: colour(l.colour)},
+                    points: {
+                        show: true,
+                        filter: dots,
+                        size: l.dot || (l.y.length < 12 ? 5 : 3.5),
+                        fill: colour(l.colour),
+                    },
                 })),
             ],
             hooks,
@@ -242,7 +252,7 @@ psgd.chart = (() => {
                 options(plan, place.clientWidth, place.clientHeight, {
                     setCursor: [at_cursor],
                     setSelect: [selected],
-                    drawAxes: [(u) => draw_band(u, plan)],
+                    drawAxes: [(u) => plan.bands.forEach((b) => draw_band(u, b))],
                 }),
                 table(plan.lines),
                 place,

@@ -53,7 +53,10 @@ psgd.state = (() => {
     const measured = (job, word) =>
         job.metrics?.of ? `${{test: 'Test', training: 'Training'}[job.metrics.of] || ''} ${word.toLowerCase()}`.trim() : word;
 
-    return {pill, progress, time, why, measured, is_over};
+    /* The folder of the job's sweep; null: it has none. */
+    const sweep_of = (job) => (job.sweep && job.folder ? job.folder.replace(/\/runs\/[^/]*$/, '') : null);
+
+    return {sweep_of, pill, progress, time, why, measured, is_over};
 })();
 
 /* A dialog before a job is cancelled. */

@@ -20,7 +20,10 @@ psgd.views.jobs = (() => {
                 h('a', {href: route.href(['job', j.id])}, j.name || j.id),
                 h('small.id', {}, j.id),
                 psgd.data.mode === 'browse' && !j.folder ? h('small', {}, 'from the agents') : null,
-                [j.sweep && `sweep ${j.sweep}`, ...(j.tags || [])].filter(Boolean).map((t) => h('span.tag', {}, t)),
+                state.sweep_of(j)
+                    ? h('a.tag', {href: route.href(['sweep', state.sweep_of(j)])}, `sweep ${j.sweep}`)
+                    : null,
+                (j.tags || []).filter(Boolean).map((t) => h('span.tag', {}, t)),
             ],
         },
         {

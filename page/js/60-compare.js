@@ -41,6 +41,7 @@ psgd.views.compare = (() => {
                 {},
                 h('span.swatch', {'aria-hidden': 'true', style: {'--swatch': `var(${palette.of(i).colour})`}}),
                 h('a', {href: route.href(['job', r.id])}, r.label || r.name || r.id),
+                r.diverged ? h('small.diverged', {}, 'diverged') : null,
             ),
             number: true,
             at: i,

@@ -349,6 +349,30 @@ int job_list_open_job(struct shown *out, json_t **line, struct job_list *s, cons
     return rc;
 }
 
+static bool is_run_of(const struct listed_job *j, const char *folder)
+{
+    const char *at = shown_text(j->line, "folder");
+    size_t len = strlen(folder);
+
+    return at && shown_text(j->line, "sweep") && strncmp(at, folder, len) == 0 &&
+           strncmp(at + len, "/runs/", 6) == 0;
+}
+
+int job_list_find_sweep(char (**ids)[LISTED_ID], size_t *n, struct job_list *s, const char *folder,
+                        struct err *e)
+{
+    *n = 0;
+    pthread_mutex_lock(&s->lock);
+    *ids = calloc(s->n + 1, sizeof **ids);
+    for (size_t i = s->n; *ids && i-- > 0;) /* the oldest first */
+        if (is_run_of(&s->jobs[i], folder))
+            memcpy((*ids)[(*n)++], s->jobs[i].id, sizeof **ids);
+    pthread_mutex_unlock(&s->lock);
+    if (!*ids)
+        return err_set(e, ERR_NOMEM, "no memory for the runs of a sweep");
+    return *n > 0 ? 0 : err_set(e, ERR_NOT_FOUND, "no run of a sweep is in %.200s/runs", folder);
+}
+
 int job_list_cancel_job(struct job_list *s, const char *id, struct err *e)
 {
     const struct listed_job *j;

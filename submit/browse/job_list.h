@@ -48,6 +48,10 @@ char *job_list_json(struct job_list *s);
  * that takes at most 3 s, after which out->stale says why they may be old. ERR_NOT_FOUND: there is no such
  * job. */
 int job_list_open_job(struct shown *out, json_t **line, struct job_list *s, const char *id, struct err *e);
+/* Sets *ids, which the caller frees, to the runs of the sweep with this folder: the jobs with results in its
+ * runs/. ERR_NOT_FOUND: there are none; ERR_NOMEM. */
+int job_list_find_sweep(char (**ids)[LISTED_ID], size_t *n, struct job_list *s, const char *folder,
+                        struct err *e);
 /* Cancels a job, and waits at most 20 s for its agents. ERR_CONFLICT: it has ended, or is on no agent.
  * ERR_TIMEOUT. */
 int job_list_cancel_job(struct job_list *s, const char *id, struct err *e);

@@ -280,6 +280,22 @@ static int take_runs(struct run *runs, size_t *n, struct job_list *job_list, con
     return 0;
 }
 
+static int take_sweep(struct run *runs, size_t *n, struct job_list *job_list, const char *folder,
+                      struct err *e)
+{
+    char(*ids)[LISTED_ID];
+    size_t n_ids;
+    int rc = job_list_find_sweep(&ids, &n_ids, job_list, folder, e);
+
+    if (rc == 0 && n_ids > COMPARE_RUNS)
+        rc = err_set(e, ERR_USAGE, "the sweep has %zu runs; at most %d are shown", n_ids, COMPARE_RUNS);
+    for (size_t i = 0; rc == 0 && i < n_ids; i++, ++*n)
+        if ((rc = take_run(&runs[*n], job_list, ids[i], e)) < 0)
+            break;
+    free(ids);
+    return rc;
+}
+
 static void drop_folders(json_t *runs)
 {
     json_t *run;
@@ -291,19 +307,24 @@ static void drop_folders(json_t *runs)
 static int serve_compare(struct page_response *out, struct job_list *job_list, const struct page_request *rq,
                          struct err *e)
 {
-    const char *ids = nonempty_query(rq, "ids"), *target = nonempty_query(rq, "target");
+    const char *ids = nonempty_query(rq, "ids"), *sweep = nonempty_query(rq, "sweep");
+    const char *target = nonempty_query(rq, "target");
     char *end = NULL;
     double accuracy = target ? strtod(target, &end) : NAN;
-    struct run *runs = calloc(COMPARED, sizeof *runs);
+    struct run *runs = calloc(sweep ? COMPARE_RUNS : COMPARED, sizeof *runs);
     json_t *doc;
     size_t n = 0;
     int rc;
 
     if (!runs)
         return err_set(e, ERR_NOMEM, "no memory for the runs");
-    rc = !ids ? err_set(e, ERR_USAGE, "ids is missing: the jobs to compare, separated by commas")
-         : end && (end == target || *end) ? err_set(e, ERR_USAGE, "target=%.40s is not a number", target)
-                                          : take_runs(runs, &n, job_list, ids, e);
+    if (end && (end == target || *end))
+        rc = err_set(e, ERR_USAGE, "target=%.40s is not a number", target);
+    else if (sweep)
+        rc = take_sweep(runs, &n, job_list, sweep, e);
+    else
+        rc = !ids ? err_set(e, ERR_USAGE, "ids is missing: the jobs to compare, separated by commas")
+                  : take_runs(runs, &n, job_list, ids, e);
     if (rc == 0)
         rc = compare_runs(&doc, runs, n, accuracy, e);
     if (rc == 0) {

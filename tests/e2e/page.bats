@@ -61,6 +61,15 @@ made() { python3 "$ROOT/tests/e2e/page.py" - "$@"; }
     end_pages
 }
 
+@test "a sweep: the best combinations and all of them, filtered, sorted and compared, with the figures of its sweep.csv" {
+    has_browser
+    "$SUBMIT" sweep -q --simulate --set codec=fedavg,allreduce --set lr=0.2,0.5 --repeat 2 --best-of lr --node_count 2 --epochs 1 \
+        --dataset digits:train=1280,test=200 --model softmax --eval-every 5 -o logs/rates >/dev/null 2>&1
+    serve logs
+    in_browser sweep "$URL" rates "$PWD/logs/rates/sweep.csv"
+    end_pages
+}
+
 @test "every view passes axe in light and dark, can be used by keys, shows hostile names as text; report.html sends no request" {
     has_browser
     made results logs/hostile j-hostile0001 j-other00001

@@ -2,6 +2,7 @@
 """page.py FOLDER SCENARIO ARGUMENT... [-- SCENARIO ARGUMENT...]... -- the steps of page.bats in a browser, one scenario after the
 other; FOLDER is for its profile. Exit status 77: there is no browser, and stderr has the reason."""
 
+import csv as csv_module
 import hashlib
 import json
 import os
@@ -188,6 +189,67 @@ def queued(b, url, name):
     b.click(f'button[aria-label="Cancel {name}"]')
     b.click('button=Cancel the job')
     b.wait(lambda: not b.find(f'a={name}'), 'the job to leave the list')
+    only_from(b, origin(url))
+
+
+def amount(v):
+    """Bytes as the page shows them."""
+    for unit in ('B', 'kB', 'MB', 'GB'):
+        if v < 999.5:
+            break
+        v /= 1000
+    return (f'{v:g}' if unit == 'B' else f'{v:.{3 - len(str(int(v)))}f}') + '\u202f' + unit
+
+
+def cells(b):
+    """The table of combinations: {title of a column: text}, without the deviations, for each row."""
+    return b.script('''const heads = [...document.querySelectorAll('.sweep thead th')].map((t) => t.textContent.replace(/[↓↑]/, ''));
+        return [...document.querySelectorAll('.sweep tbody tr')].map((tr) => Object.fromEntries([...tr.children].map((cell, i) =>
+            [heads[i], (cell.firstChild?.nodeType === 3 ? cell.firstChild : cell).textContent])))''')
+
+
+def sweep(b, url, name, csv_path):
+    """A sweep's combinations, those that are best, filtered, sorted and compared; the figures are those of sweep.csv."""
+    with open(csv_path, encoding='utf-8') as f:
+        csv = list(csv_module.DictReader(f))
+    b.open(url)
+    b.click(f'a=sweep {name}')
+    title_of(b, f'Sweep {name}')
+    b.wait('table.sweep td')
+    b.wait('p~reaches')
+    best = [row for row in csv if row['best'] == '1']
+    rows = cells(b)
+    assert len(rows) == len(best) == 2, (rows, best)
+    for row in rows:
+        of = next(r for r in best if r['codec'].startswith(row['codec']))
+        assert row['learn_rate'] == of['lr'], (row, of)
+        assert row['Test accuracy'] == f"{100 * float(of['accuracy_mean']):.2f}\u202f%", (row, of)
+        assert row['Bytes per worker'] == amount(float(of['bytes_mean'])), (row, of)
+    passes_axe(b, 'a sweep')
+    b.colours(True)
+    passes_axe(b, 'a sweep in dark', 'color-contrast')
+    b.colours(False)
+    b.wait(lambda: b.script('return document.querySelectorAll(".picture canvas").length') == 2, 'both charts')
+    b.click('label=Only the best')
+    b.wait(lambda: len(cells(b)) == len(csv), 'all combinations')
+    b.click('button=learn_rate')
+    b.wait(lambda: [row['learn_rate'] for row in cells(b)] == sorted(row['lr'] for row in csv), 'the order by the rate')
+    b.type('input[type=search]', 'codec=fedavg lr<0.3')
+    b.wait(lambda: [(row['codec'], row['learn_rate']) for row in cells(b)] == [('fedavg', '0.2')], 'one combination')
+    b.type('input[type=search]', 'rate>1')
+    b.wait('p~rate: there are codec')
+    b.type('input[type=search]', 'accuracy>0%')
+    b.wait(lambda: len(cells(b)) == len(csv), 'all combinations again')
+    b.script('const e = document.querySelector("input[type=number]"); e.value = 1; e.dispatchEvent(new Event("change"))')
+    b.wait('button~Bytes to 1.00')
+    b.wait('p~1.00')
+    b.size(400, 800)
+    assert b.script('return document.documentElement.scrollWidth') <= 400
+    b.size(1280, 900)
+    b.click('input[aria-label="Choose all combinations that are listed"]')
+    b.click(f'a=Compare {2 * len(csv)} runs')
+    title_of(b, f'{2 * len(csv)} runs compared')
+    b.wait('td~%')
     only_from(b, origin(url))
 
 
@@ -395,7 +457,7 @@ def main(folder, scenario, *arguments):
             try:
                 while words:
                     end = words.index('--') if '--' in words else len(words)
-                    {'live': live, 'queued': queued, 'views': views, 'agent': agent, 'many': many, 'report': report}[words[0]](b, *words[1:end])
+                    {'live': live, 'queued': queued, 'sweep': sweep, 'views': views, 'agent': agent, 'many': many, 'report': report}[words[0]](b, *words[1:end])
                     del words[:end + 1]
             except Exception:
                 b.screenshot(f'{folder}/failure.png')
