@@ -55,6 +55,10 @@ kills() {
 # bats test_tags=long
 @test "the submitter is killed: its job continues or ends, and no file or slot is left" { kills submitter 5; }
 
+@test "queued jobs of two users, while agents restart and processes of the queue are killed: none is lost, none runs twice" {
+    BUILD=$BUILD TMPDIR=$T PYTHONDONTWRITEBYTECODE=1 limited python3 "$ROOT/tests/soak/queue" 4 1 6
+}
+
 @test "a training program, its runner or its monitor is killed or stopped: a sentence says so, and nothing is left" {
     local n=5
     ! is_long || n=22
