@@ -76,13 +76,15 @@ C
 # other processors than x86-64.
 # bats test_tags=long
 @test "every clone of a loop and each number of lanes give the same bits" {
-    local needs=(nn/{layers/{conv_direct,layer_{activation,layer_norm,pool}},loss,optimizer,init,kernels/{narrow,transpose}}
+    local needs=(nn/{layers/{conv_direct,layer_{activation,layer_norm,pool}},loss,optimizer,init}
+        nn/kernels/{narrow,transpose,parallel,orthogonal,matmul,blas,onednn}
         runner/base/vector codecs/compress/loops
-        shared/{base/{err,number,rng,json,private,file,process,utf8,choice},job/{layer_spec,optimizer_kind}}) name
+        shared/{base/{err,number,rng,json,private,file,process,utf8,choice},job/{layer_spec,optimizer_kind}}) name libraries=(-lopenblas)
     clone() { # clone NAME OPTIONS
         env -u MAKEFLAGS -u SANITIZE -u CC CFLAGS="-O2 -DFAST= $2" make -s -C "$ROOT" BUILD="$T/$1" "${needs[@]/#/$T/$1/obj/}"
     }
     needs=("${needs[@]/%/.o}")
+    ! "$BUILD/job_runner" --about | grep -q oneDNN || libraries+=(-ldnnl)
     [ "$(uname -m)" = x86_64 ] || skip 'on this processor loops have one form'
     clone plain ''
     ! grep -q ' avx2 ' /proc/cpuinfo || clone avx2 '-mavx2 -mfma'
@@ -92,7 +94,8 @@ C
     fi
     for name in plain four avx2 avx512f; do
         [ -d "$name" ] || continue
-        cc -std=c11 -I"$ROOT" -o "$name/clones" "$ROOT/tests/e2e/clones.c" "${needs[@]/#/$name/obj/}" -ljansson -lm
+        cc -std=c11 -I"$ROOT" -o "$name/clones" "$ROOT/tests/e2e/clones.c" "${needs[@]/#/$name/obj/}" "${libraries[@]}" \
+            -ljansson -lm -pthread
         "$name/clones" >"$name/bytes"
         cmp plain/bytes "$name/bytes"
     done
