@@ -130,6 +130,21 @@ ssize_t write(int fd, const void *bytes, size_t len)
     return n;
 }
 
+ssize_t writev(int fd, const struct iovec *parts, int n_parts)
+{
+    ssize_t n = syscall(SYS_writev, fd, parts, n_parts);
+    off_t at = n > 0 ? lseek(fd, 0, SEEK_CUR) - n : 0;
+
+    for (ssize_t left = n; left > 0; parts++) {
+        ssize_t k = (size_t)left < parts->iov_len ? left : (ssize_t)parts->iov_len;
+
+        add_write(fd, parts->iov_base, k, at);
+        at += k;
+        left -= k;
+    }
+    return n;
+}
+
 ssize_t pwrite(int fd, const void *bytes, size_t len, off_t at)
 {
     ssize_t n = syscall(SYS_pwrite64, fd, bytes, len, at);

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "preload.h"
 
@@ -213,6 +214,11 @@ void *realloc(void *p, size_t size)
 ssize_t write(int fd, const void *bytes, size_t len)
 {
     return fails(WRITE) ? -1 : syscall(SYS_write, fd, bytes, len);
+}
+
+ssize_t writev(int fd, const struct iovec *parts, int n)
+{
+    return fails(WRITE) ? -1 : syscall(SYS_writev, fd, parts, n);
 }
 
 int fsync(int fd)

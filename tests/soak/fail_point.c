@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include "preload_log.h"
 
@@ -174,6 +175,8 @@ POINT(mkdir, (const char *path, mode_t mode), (path, mode), come_to("mkdir", pat
     }
 
 WRITE(write, (int fd, const void *b, size_t len), (fd, b, len), (fd, b, len / 2), fd)
+WRITE(writev, (int fd, const struct iovec *v, int n_parts), (fd, v, n_parts),
+      (fd, &(struct iovec){v->iov_base, v->iov_len / 2}, 1), fd)
 WRITE(pwrite, (int fd, const void *b, size_t len, off_t at), (fd, b, len, at), (fd, b, len / 2, at), fd)
 WRITE(send, (int fd, const void *b, size_t len, int flags), (fd, b, len, flags), (fd, b, len / 2, flags), fd)
 WRITE(sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, flags), (fd, m, flags), fd)

@@ -44,7 +44,7 @@ class Plan:
         self.point, self.after = None, rng.uniform(0, seconds)
         if points and rng.random() < 0.5:
             name = rng.choice(sorted(points))
-            moments = ("before", "half", "after") if name.split("/")[0] in ("write", "pwrite", "send") else ("before", "after")
+            moments = ("before", "half", "after") if name.split("/")[0] in ("write", "writev", "pwrite", "send") else ("before", "after")
             self.point = f"{name}@{rng.choice(moments)}:{rng.randint(1, points[name])}"
 
     def __str__(self):
