@@ -29,7 +29,7 @@ void fixture_turn(struct fixture *f);
 struct client {
     int fd;
     size_t n;
-    char text[1 << 18]; /* bytes received so far, zero-terminated */
+    char text[1 << 19]; /* bytes received so far, zero-terminated */
     bool is_closed;
 };
 
@@ -45,7 +45,7 @@ bool client_receives_nothing(struct client *c); /* nothing has arrived so far */
 /* One request and its answer on a connection of its own, with the token. */
 struct reply {
     int status;
-    char text[1 << 18]; /* head and body */
+    char text[1 << 19]; /* head and body */
     const char *body;
 };
 int ask(struct fixture *f, struct reply *r, const char *method, const char *path, const char *body);
