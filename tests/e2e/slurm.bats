@@ -165,7 +165,7 @@ squeue_shows() { [ "$(on_login squeue -h -t "${2:-all}" | wc -l)" -eq "$1" ]; }
     local job=(--codec fedavg --model softmax --dataset "$FEW" --epochs 1)
     on_login job_submit --slurm "-N 2 --begin=now+1hour" --detach -q "${job[@]}" -o job
     [ "$(on_login job_submit cancel job | grep -c ': cancelled')" -eq 1 ]
-    [ -z "$(on_login squeue -h)" ]
+    within 60 squeue_shows 0 PD,R,CG # the job of an earlier test may still be completing
     run on_login job_submit wait job
     [ "$status" -eq 1 ]
     [[ "$output" == *"is over (CANCELLED"*"its processes have not started the job"*"sbatch "*"/job/slurm.sh submits it again"* ]]
@@ -177,7 +177,7 @@ squeue_shows() { [ "$(on_login squeue -h -t "${2:-all}" | wc -l)" -eq "$1" ]; }
     on_login sh -c 'cd job && sbatch --begin=now+1hour slurm.sh'
     [ -n "$(on_login squeue -h)" ]
     [ "$(on_login job_submit cancel job | grep -c ': cancelled')" -eq 1 ]
-    [ -z "$(on_login squeue -h)" ]
+    within 60 squeue_shows 0 PD,R,CG
     # Ctrl-C while it waits.
     # shellcheck disable=SC2016 # expanded by the other shell
     on_login sh -c 'echo $$ >pid && exec "$@"' sh job_submit --slurm "-N 2 --begin=now+1hour" "${job[@]}" -o waiting 2>err &
