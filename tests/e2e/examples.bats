@@ -83,3 +83,11 @@ while True:
     [ "$(grep -cE '^Final accuracy is [0-9.]+\.$' <<<"$output")" -eq 3 ]
     [[ "$output" == *'--node_count 25 '*'weights.safetensors: node(-2) of j-'*' after round '*': cancelled'* ]]
 }
+
+@test "a language model learns generated text under five rules" {
+    MODEL=gpt-xs STEPS=40 DATASET=grammar:train=100000,test=4000 run as_written language
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ "$(grep -cE '^j-.* succeeded' <<<"$output")" -eq 5 ]
+    [[ "$output" == *'Entropy '*'the best model that there can be has the loss 1.'* ]]
+}
