@@ -136,6 +136,7 @@ TEST(floats_and_tokens_are_unchanged)
     assert_int_equal(fit(&s, "centre", &d), ERR_CONFIG);
     assert_error_has("centre is for bytes");
     d.x_type = TENSOR_I32;
+    d.vocab = 2;
     assert_ok(fit(&s, "unit", &d));
     assert_int_equal(s.n, 0);
     assert_int_equal(fit(&s, "standard", &d), ERR_CONFIG);
