@@ -42,6 +42,7 @@ tests_of() { # tests_of "MODULE..." NAME...
     tests_of torch torch
 }
 
+# bats test_tags=check
 @test "a training program of Python alone takes its turns" {
     tests_of "" trainer trainer_client trainer_launch
 }

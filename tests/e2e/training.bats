@@ -15,6 +15,7 @@ asking_model() { # asking_model METRIC...: a model file with these metrics
         "loss":"softmax_cross_entropy","metrics":['"${list#,}"']}' >asking.json
 }
 
+# bats test_tags=check
 @test "every optimizer learns the digits, all except one with its own defaults" {
     start_agents 1
     # gradient_decay starts with Parallel-SGD's 0.03, which 375 steps shrink to a twentieth.
@@ -33,6 +34,7 @@ STEPS='--optimizer lion --beta2 0.95 --weight-decay 0.5 --accumulate 2
 --optimizer muon --momentum 0.9 --adamw-rate 0.001 --model mlp-relu
 --optimizer adamw --beta1 0.8 --beta2 0.95 --epsilon 1e-6 --weight-decay 0.5 --decay-of matrices'
 
+# bats test_tags=check
 @test "a step is the same on agents, simulated, and in a job that is resumed" {
     start_agents 2
     local job=(-q --codec allreduce --node_count 2 --dataset "digits:train=64,test=50" --batch_size 16) name how
