@@ -85,7 +85,7 @@ static void describe_job(struct conform_check *k, const struct job_shape *s, con
     snprintf(k->set.codec_options, sizeof k->set.codec_options, "%s", k->options);
     memcpy(k->set.server_codec_options, k->set.codec_options, sizeof k->set.codec_options);
     k->set.sync = is_asgd ? SYNC_ASGD : SYNC_SSGD;
-    k->set.optimizer = OPTIMIZER_SGD;
+    settings_set_optimizer(&k->set, OPTIMIZER_SGD);
     k->set.node_count = s->n_workers;
     k->set.server_count = s->n_servers;
     k->set.redundancy = s->redundancy;

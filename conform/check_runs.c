@@ -516,7 +516,7 @@ static int restored_is_the_same(struct conform_check *k, struct err *e)
     if (!s)
         return err_set(e, ERR_NOMEM, "no memory to save a job");
     s->check = k;
-    k->set.optimizer = OPTIMIZER_ADAM;
+    settings_set_optimizer(&k->set, OPTIMIZER_ADAM);
     rc = run_to_end(k, s, e);
     free(s);
     return rc;

@@ -198,9 +198,17 @@ class Programs(unittest.TestCase):
 
     def test_ctrl_c_reaches_job_submit_once(self):
         seen = self.folder / "seen"
-        waiting = "trap 'echo INT >>seen' INT; : >ready; for i in $(seq 1200); do [ -s seen ] || sleep 0.05; done; sleep 0.5"
-        # Not sh: dash 0.5.12 loses a signal that comes while it starts a program by vfork.
-        fake = self.script("a", f"#!/usr/bin/env bash\ncd '{self.folder}'; {waiting}; exit 130\n")
+        text = f"""#!{sys.executable}
+import pathlib, signal, sys, time
+seen, until = pathlib.Path({str(seen)!r}), time.monotonic() + 60
+signal.signal(signal.SIGINT, lambda *_: seen.open("a").write("INT\\n"))
+seen.with_name("ready").touch()
+while not seen.exists() and time.monotonic() < until:
+    time.sleep(0.05)
+time.sleep(0.5)
+sys.exit(130)
+"""
+        fake = self.script("a", text)
         call = f"from psgd import program; program.run({fake!r}, ['wait'])"
         # A session of its own, so that the signal reaches this process group, as a terminal's does, and not the tests;
         # which may have been started by a shell in the background, which ignores the signal.

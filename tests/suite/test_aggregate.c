@@ -242,7 +242,7 @@ static double miss(const char *codec, const char *aggregate, int n_servers)
     set.steps_per_epoch = STEPS;
     set.local_steps = 2;
     set.learn_rate = 0.05;
-    set.optimizer = OPTIMIZER_SGD;
+    settings_set_optimizer(&set, OPTIMIZER_SGD);
     set.on_nonfinite = NONFINITE_SKIPS;
     how.gradients = P;
     strcpy(how.step_time, "0.01");
