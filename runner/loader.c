@@ -86,7 +86,9 @@ static int check_truth(struct loader_part *p, const struct model_spec *m, struct
                        y->shape[1], m->n_out);
     p->labels = y->type == TENSOR_I32 ? y->data : NULL;
     p->targets = y->type == TENSOR_F32 ? y->data : NULL;
-    return p->labels ? check_labels(p->labels, tensor_count(y), m->n_out == 1 ? 2 : m->n_out, e) : 0;
+    if (!p->labels)
+        return 0;
+    return check_labels(p->labels, tensor_count(y), m->n_out == 1 ? 2 : model_spec_classes(m), e);
 }
 
 static int check_part(struct loader_part *p, bool may_lack_truth, const struct model_spec *m, struct err *e)
@@ -95,6 +97,9 @@ static int check_part(struct loader_part *p, bool may_lack_truth, const struct m
 
     if (tokens)
         return open_windows(p, tokens, m, e);
+    if (m->loss == LOSS_TOKEN_CROSS_ENTROPY) /* has a label for each step, and y one for each sample */
+        return err_set(e, ERR_CONFIG, "no tensor tokens, which the model's loss %s needs",
+                       loss_kind_name(m->loss));
     if (check_samples(p, m, e) < 0)
         return e->code;
     return may_lack_truth && !tensor_file_find(&p->file, "y") ? 0 : check_truth(p, m, e);

@@ -413,6 +413,42 @@ TEST(a_token_outside_the_vocabulary_of_the_model_is_refused)
     assert_error_has("token -1 is outside the model's vocabulary, 0 to 9");
 }
 
+/* Predicts one of 10 tokens at each of `time` steps. */
+static struct model_spec *token_model(int time)
+{
+    struct model_spec *m = model(time, time * 10);
+
+    m->loss = LOSS_TOKEN_CROSS_ENTROPY;
+    m->n_layers = 1;
+    m->layers[0] = (struct layer_spec){
+        .kind = LAYER_EMBEDDING, .embedding.vocab = 10, .out = {.n_dims = 2, .dim = {time, 10}}};
+    return m;
+}
+
+/* A model with a label for each step would read labels behind the end of y. */
+TEST(samples_with_one_label_each_are_refused_for_a_loss_of_each_token)
+{
+    static const int32_t tokens[BATCH * 3] = {0}, labels[BATCH] = {0};
+    static const float targets[BATCH * 30] = {0};
+    struct tensor_view t[2] = {
+        {.name = "x", .type = TENSOR_I32, .n_dims = 2, .shape = {BATCH, 3}, .data = tokens},
+        {.name = "y", .type = TENSOR_I32, .n_dims = 1, .shape = {BATCH}, .data = labels},
+    };
+    struct model_spec *m = token_model(3);
+    struct err e = {0};
+    struct loader l;
+
+    assert_ok(tensor_file_write(test, t, 2, NULL, &e));
+    assert_int_equal(loader_open_test(&l, test, m, &e), ERR_CONFIG);
+    assert_error_has("no tensor tokens, which the model's loss token_cross_entropy needs");
+    t[1] = (struct tensor_view){
+        .name = "y", .type = TENSOR_F32, .n_dims = 2, .shape = {BATCH, 30}, .data = targets};
+    assert_ok(tensor_file_write(test, t, 2, NULL, &e));
+    assert_int_equal(loader_open_test(&l, test, m, &e), ERR_CONFIG);
+    assert_error_has("no tensor tokens, which the model's loss token_cross_entropy needs");
+    free(m);
+}
+
 TEST(transforms_must_suit_the_samples)
 {
     static const uint8_t bytes[BATCH * 6] = {0};
@@ -484,6 +520,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(images_are_cropped_and_flipped_by_seed_epoch_and_column, make, clean),
         cmocka_unit_test_setup_teardown(transforms_must_suit_the_samples, make, clean),
         cmocka_unit_test_setup_teardown(a_token_outside_the_vocabulary_of_the_model_is_refused, make, clean),
+        cmocka_unit_test_setup_teardown(samples_with_one_label_each_are_refused_for_a_loss_of_each_token,
+                                        make, clean),
         cmocka_unit_test_setup_teardown(samples_alone_are_scaled_by_their_own_file, make, clean),
     };
 
