@@ -232,8 +232,10 @@ static int open_columns(struct loader *l, const char *train, int node, struct er
                        node, t ? t->shape[0] : 0, l->n_cols);
     l->lengths = t->data;
     for (size_t c = 0; c < l->n_cols; c++) {
-        size_t length = l->lengths[c] > 0 ? (size_t)l->lengths[c] * per_piece : 0;
+        size_t pieces = l->lengths[c] > 0 ? (size_t)l->lengths[c] : 0, length = pieces * per_piece;
 
+        if (pieces > (n - sum) / per_piece) /* before the sum, which could wrap around */
+            return err_set(e, ERR_CONFIG, "%s: %zu samples, its columns have more", train, n);
         if (length < l->n_rows || l->n_rows == 0)
             return err_set(e, ERR_CONFIG, "%s: column %zu has %zu samples, an epoch has %zu steps", train, c,
                            length, l->n_rows);

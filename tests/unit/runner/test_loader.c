@@ -449,6 +449,33 @@ TEST(samples_with_one_label_each_are_refused_for_a_loss_of_each_token)
     free(m);
 }
 
+/* With 2^20 windows in a piece, these columns have 2^64 windows more than the shard. */
+TEST(columns_whose_sum_wraps_around_are_refused)
+{
+    enum { WINDOWS = 1 << 20, COLS = (1 << 13) + 1 };
+    static const uint8_t tokens[WINDOWS + 1] = {0};
+    static int32_t lengths[COLS];
+    const struct tensor_view t[2] = {
+        {.name = "tokens", .type = TENSOR_U8, .n_dims = 2, .shape = {1, WINDOWS + 1}, .data = tokens},
+        {.name = "lengths", .type = TENSOR_I32, .n_dims = 1, .shape = {COLS}, .data = lengths},
+    };
+    struct model_spec *m = token_model(1);
+    struct err e = {0};
+    struct loader l;
+    struct blocks b;
+
+    for (size_t c = 0; c + 1 < COLS; c++)
+        lengths[c] = INT32_MAX;
+    lengths[COLS - 1] = COLS;
+    assert_ok(tensor_file_write(train, t, 2, NULL, &e));
+    assert_ok(tensor_file_write(test, t, 1, NULL, &e));
+    assert_ok(blocks_init(&b, BLOCKS_IID, 1, 1, &e));
+    assert_int_equal(loader_open(&l, train, test, &b, 0, COLS, 1, m, SEED, &e), ERR_CONFIG);
+    assert_error_has("1048576 samples, its columns have more");
+    blocks_clear(&b);
+    free(m);
+}
+
 TEST(transforms_must_suit_the_samples)
 {
     static const uint8_t bytes[BATCH * 6] = {0};
@@ -522,6 +549,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_token_outside_the_vocabulary_of_the_model_is_refused, make, clean),
         cmocka_unit_test_setup_teardown(samples_with_one_label_each_are_refused_for_a_loss_of_each_token,
                                         make, clean),
+        cmocka_unit_test_setup_teardown(columns_whose_sum_wraps_around_are_refused, make, clean),
         cmocka_unit_test_setup_teardown(samples_alone_are_scaled_by_their_own_file, make, clean),
     };
 
