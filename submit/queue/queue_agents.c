@@ -184,14 +184,21 @@ void queue_agents_again(struct queue_agents *a, struct queue_agent *q)
     q->ask_at = 0;
 }
 
+void queue_agent_tell_none(struct queue_agent *q)
+{
+    q->n_waiting = 0;
+    q->first[0] = '\0';
+    q->first_since = 0;
+    q->first_is_possible = false;
+}
+
 void queue_agents_leave(struct queue_agents *a)
 {
     double until = clock_now() + LEAVE_S;
     bool is_busy = true;
 
     for (size_t i = 0; i < a->n; i++) {
-        a->list[i]->n_waiting = 0;
-        a->list[i]->first_since = 0;
+        queue_agent_tell_none(a->list[i]);
         a->list[i]->asked_at = 0;
         json_decref(a->list[i]->jobs);
         a->list[i]->jobs = NULL;

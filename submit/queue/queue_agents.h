@@ -12,7 +12,7 @@ struct queue_agent {
     struct credentials credentials;
     /* What the agent is told of the waiting jobs, set by the watcher: */
     int n_waiting;          /* that have it in their list; 0: it is not asked */
-    const char *first;      /* the first of them */
+    char first[JOB_ID_MAX]; /* the first of them */
     double first_since;     /* clock_wall() when that became the user's first job; 0: it is not the first */
     bool first_is_possible; /* it could start if all agents were free */
     json_t *jobs;           /* the first ones, for other users; owned */
@@ -56,6 +56,8 @@ void queue_agents_take(struct queue_agents *a);
 void queue_agents_ask(struct queue_agents *a);
 /* The next answer counts what was reserved until now. */
 void queue_agents_again(struct queue_agents *a, struct queue_agent *q);
+/* No job waits for the agent, as the next request to it says. */
+void queue_agent_tell_none(struct queue_agent *q);
 /* Tells all agents that no job waits. */
 void queue_agents_leave(struct queue_agents *a);
 /* Slots that a job of this queue may take now. */

@@ -351,7 +351,7 @@ static void count_free(struct plan_agent *out, const struct queue_agents *a)
 static void tell_agent(const struct queue_watcher *w, struct queue_agent *q, const struct watched_job *j)
 {
     if (q->n_waiting++ == 0) {
-        q->first = j->id;
+        memcpy(q->first, j->id, sizeof q->first);
         q->first_since = j == w->first ? w->first_since : 0;
         q->first_is_possible = j->plan.is_possible;
         json_decref(q->jobs);
@@ -393,7 +393,7 @@ static int choose_waiting(struct queue_watcher *w, struct err *e)
         return err_set(e, ERR_NOMEM, "no memory for the agents");
     count_free(agents, &w->agents);
     for (size_t i = 0; i < w->agents.n; i++)
-        w->agents.list[i]->n_waiting = 0;
+        queue_agent_tell_none(w->agents.list[i]);
     for (size_t i = 0; i < w->n; i++) {
         struct watched_job *j = &w->jobs[i];
 
