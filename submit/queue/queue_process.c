@@ -79,17 +79,23 @@ int queue_process_watch(struct err *e)
 
 int queue_process_run(pid_t *pid, int *fd, const char *id, struct err *e)
 {
+    pid_t child;
     int pair[2];
 
+    *pid = 0;
+    *fd = -1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return err_errno(e, ERR_IO, "the process of %s cannot be started", id);
-    *pid = fork();
-    if (*pid == 0)
+    child = fork();
+    if (child == 0)
         become("run", id, QUEUE_LOG, pair[1]);
     close(pair[1]);
+    if (child < 0) {
+        err_call(e, ERR_IO, CALL_FORK, "the process of %s cannot be started", id);
+        close(pair[0]);
+        return e->code;
+    }
+    *pid = child;
     *fd = pair[0];
-    if (*pid > 0)
-        return 0;
-    close(pair[0]);
-    return err_call(e, ERR_IO, CALL_FORK, "the process of %s cannot be started", id);
+    return 0;
 }

@@ -17,7 +17,8 @@ enum { QUEUE_JOB_ENDED = 0, QUEUE_JOB_WAITS = 75 };
 /* If there are jobs in the queue and no process watches them, starts one. Returns 1 if it did, 0 if nothing
  * was to do, or ERR_IO, ERR_CONFIG. */
 int queue_process_watch(struct err *e);
-/* Starts the process of a job. *fd: becomes readable when it has written, and at its end. ERR_IO. */
+/* Starts the process of a job. *fd: becomes readable when it has written, and at its end. ERR_IO: *pid is 0,
+ * and *fd -1. */
 int queue_process_run(pid_t *pid, int *fd, const char *id, struct err *e);
 
 #endif
