@@ -129,15 +129,23 @@ static bool may_differ(const struct args_option *t)
     return t->group != JOB || t->may_change;
 }
 
-/* Sets one option from the texts written by options_json, if they have it. */
-static int take_text(struct options *o, const struct args_option *t, const json_t *texts, struct err *e)
+/* The option's text among those written by options_json; NULL: they do not have it. */
+static const char *recorded_text(char name[ARGS_NAME], const struct args_option *t, const json_t *texts)
 {
-    char name[ARGS_NAME], file[PATH_MAX];
     const char *value;
 
     args_name(name, t);
     value = json_string_value(json_object_get(texts, name));
-    if (!value || !value[0] || (t->kind == ARGS_FLAG && strcmp(value, "yes") != 0))
+    return value && value[0] && (t->kind != ARGS_FLAG || strcmp(value, "yes") == 0) ? value : NULL;
+}
+
+/* Sets one option from the texts, if they have it. A file that it names must be there. */
+static int take_text(struct options *o, const struct args_option *t, const json_t *texts, struct err *e)
+{
+    char name[ARGS_NAME], file[PATH_MAX];
+    const char *value = recorded_text(name, t, texts);
+
+    if (!value)
         return 0;
     file_of(file, t, value);
     if (names_file(t, value) && access(file, F_OK) < 0) {
@@ -198,9 +206,11 @@ int options_take_record(struct options *o, unsigned verb, const json_t *texts, b
     options_defaults(o);
     for (int i = 0; i < options_table.n; i++) {
         const struct args_option *t = &options_table.options[i];
+        char name[ARGS_NAME];
+        const char *value = recorded_text(name, t, texts);
 
-        if ((t->verbs & verb) && t->group != OUTPUT && (t->group != JOB || has_job) &&
-            take_text(o, t, texts, e) < 0)
+        if (value && (t->verbs & verb) && t->group != OUTPUT && (t->group != JOB || has_job) &&
+            args_set(t, value, o, e) < 0)
             return e->code;
     }
     return 0;

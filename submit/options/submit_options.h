@@ -174,7 +174,7 @@ int options_rerun(struct options *o, const struct options *given, const json_t *
 int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, struct err *e);
 
 /* Sets the options of `verb` to what a record of a job has of them (options_json()); those of the job itself
- * only with `has_job`. ERR_NOT_FOUND: a file is gone. */
+ * only with `has_job`. Files that they name need not be there: some are written when the job has ended. */
 int options_take_record(struct options *o, unsigned verb, const json_t *texts, bool has_job, struct err *e);
 
 /* Was the option that sets the member at `offset` given, with another value than its default, on this command

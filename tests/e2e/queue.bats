@@ -92,6 +92,20 @@ only_running() { api "$1" GET '/v1/jobs?state=running' | jq -r '.jobs[0].id'; }
     [[ "$output" == *"$id failed in the queue: NotStarted: "*CODEC_REFUSED* ]]
 }
 
+@test "a waiting job needs none of the files that its options name: the trace is written at its end" {
+    start_agents 1
+    stop_agents
+    local id
+    cp worker.json moved.json
+    id=$(queued --workers moved.json --node_count 1 --trace trace.json --mlflow mlruns -o out)
+    rm moved.json
+    start_agent 0
+    run "$SUBMIT" wait "$id"
+    [ "$status" -eq 0 ]
+    jq -e '.traceEvents | length > 0' trace.json
+    [ -d mlruns ]
+}
+
 of_user() { # of_user USER OPTION...: as another user, who has the agents' token
     USER=$1 XDG_STATE_HOME=$T/state-$1 "$SUBMIT" -q "${tiny[@]}" --token-file agent0/token --node_count 1 --detach "${@:2}" 2>>queued.log
 }
