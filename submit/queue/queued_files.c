@@ -158,32 +158,36 @@ fail:
     return err_at(e, "the job cannot be written into the queue");
 }
 
+static int take_options(struct options *o, const json_t *record, struct err *e)
+{
+    const json_t *texts = json_object_get(json_object_get(record, "facts"), "options");
+    unsigned verb = json_object_get(texts, "exec") ? FOR_RUN : FOR_SUBMIT;
+
+    if (options_take_record(o, verb, texts, false, e) < 0 ||
+        (o->retries > 0 && options_take_record(o, verb, texts, true, e) < 0))
+        return e->code;
+    if (o->retries > 0)
+        options_take_arguments(o, record);
+    return 0;
+}
+
 int queued_files_read_options(struct options *o, json_t **doc, const char *id, struct err *e)
 {
-    const json_t *texts;
-    unsigned verb;
     int rc;
 
+    options_defaults(o);
     *doc = queue_folder_get(id, JOB_FOLDER_DOCUMENT);
-    if (!*doc)
-        return err_set(e, ERR_NOT_FOUND, "%s: not in the queue", id);
-    texts = json_object_get(json_object_get(json_object_get(*doc, "record"), "facts"), "options");
-    verb = json_object_get(texts, "exec") ? FOR_RUN : FOR_SUBMIT;
-    rc = options_take_record(o, verb, texts, false, e);
-    if (rc == 0 && o->retries > 0) {
-        rc = options_take_record(o, verb, texts, true, e);
-        options_take_arguments(o, json_object_get(*doc, "record"));
-    }
+    rc = *doc ? take_options(o, json_object_get(*doc, "record"), e)
+              : err_set(e, ERR_NOT_FOUND, "%s: its " JOB_FOLDER_DOCUMENT " in the queue cannot be read", id);
     if (rc < 0) {
         json_decref(*doc);
         *doc = NULL;
-        return rc;
     }
     o->detach = o->retrieve = false;
     o->no_queue = true;
     o->timeout_s = 0;
     o->output[0] = '\0'; /* the folder is that of the record */
-    return 0;
+    return rc;
 }
 
 /* Where a file of a package belongs in a submission; NULL: this version has no such file. */

@@ -14,7 +14,8 @@ int queued_files_write(struct submission *s, const struct queue_place *place, st
 
 /* The job's document, and from it its options, of which only those that say where and how long it runs are
  * set unless it has --retries; s->opt must be `o` from then on. Files that options name need not be there.
- * ERR_NOT_FOUND: the job is not in the queue; ERR_CONFIG. */
+ * ERR_NOT_FOUND: the job is not in the queue, or its document cannot be read; ERR_CONFIG. *doc is NULL then,
+ * and `o` has the options before the one that cannot be read, and the defaults of the others. */
 int queued_files_read_options(struct options *o, json_t **doc, const char *id, struct err *e);
 /* Fills an initialized submission from that document: record, agents and packages. Node i runs on agents[i],
  * an address of the job's list; NULL: they are not chosen yet. ERR_CONFIG, ERR_IO, ERR_NOMEM; ERR_BUSY: an

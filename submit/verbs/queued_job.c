@@ -577,6 +577,19 @@ static int run_new(struct options *o, const json_t *doc, const char *id, struct 
     return rc;
 }
 
+/* `doc` NULL: it cannot be read, as `e` says. The nodes of a job that was started need no document: it is
+ * followed by its record in the index. */
+static int run_queued(struct options *o, const json_t *doc, const char *id, struct err *e)
+{
+    console_init(0, true);
+    if (was_started(id)) {
+        if (!doc)
+            console_error("%s: the job is followed with the default options", e->text);
+        return resume_job(o, id, e);
+    }
+    return doc ? run_new(o, doc, id, e) : end_unreadable(o, id, e);
+}
+
 int queued_job_run(const char *id, struct err *e)
 {
     static struct options o;
@@ -590,13 +603,9 @@ int queued_job_run(const char *id, struct err *e)
     if (lock < 0)
         return lock;
     rc = queued_files_read_options(&o, &doc, id, e);
-    if (rc == 0) {
-        console_init(0, true);
-        rc = was_started(id) ? resume_job(&o, id, e) : run_new(&o, doc, id, e);
-        json_decref(doc);
-    } else if (queue_folder_has(id)) {
-        rc = end_unreadable(&o, id, e);
-    }
+    if (rc == 0 || queue_folder_has(id))
+        rc = run_queued(&o, doc, id, e);
+    json_decref(doc);
     options_clear(&o);
     close(lock);
     return rc;

@@ -80,6 +80,25 @@ only_running() { api "$1" GET '/v1/jobs?state=running' | jq -r '.jobs[0].id'; }
     [ "$(jq -r '.state, .attempt' out/run.json | paste -sd' ')" = 'succeeded 1' ]
 }
 
+@test "a job that runs is followed although its files in the queue cannot be read any more" {
+    start_agents 1
+    gated plain
+    local id queue=$XDG_STATE_HOME/psgd/queue
+    id=$("$SUBMIT" -q --codec gated.c --round-timeout "$TEST_LIMIT" "${PAST_GATE[@]}" --node_count 1 --detach -o out 2>queued.log)
+    within 60 is_in_state 0 running
+    kill -9 "$(cat "$queue/watcher")"
+    kill -9 "$(pgrep -f "job_submit queue run $id")"
+    echo '{' >"$queue/$id/job.json"
+    "$SUBMIT" wait "$id" >waited.log 2>&1 3>&- &
+    local waiter=$!
+    within 60 is_followed_by_defaults "$id"
+    open_gate
+    wait "$waiter"
+    [ "$(jq -r '.state, .attempt' out/run.json | paste -sd' ')" = 'succeeded 1' ]
+    within 60 is_empty
+}
+is_followed_by_defaults() { grep -q 'job.json in the queue cannot be read: the job is followed with the default options' "$XDG_STATE_HOME/psgd/queue/$1/log"; }
+
 @test "a job that an agent refuses has failed, and says why" {
     start_agents 1
     stop_agents
