@@ -60,17 +60,18 @@ static size_t size_of_test(const struct token_halves *h, size_t n)
     return h->use->is_whole ? n : k > 0 ? k : 1;
 }
 
-/* The bytes of a file are the stream: its end is the test half. */
+/* The bytes of the document in a file are the stream: its end is the test half. */
 static int map_file(struct token_halves *h, struct err *e)
 {
+    const struct text_document *doc = &h->text.docs[0]; /* lines that separate may be around it */
     struct token_stream *t = &h->d->stream;
 
-    t->n_test = size_of_test(h, h->text.file.len);
-    t->n_train = h->text.file.len - t->n_test;
+    t->n_test = size_of_test(h, doc->len);
+    t->n_train = doc->len - t->n_test;
     t->maps[0] = h->text.file;
     h->text.file = (struct data_map){0};
-    h->d->train_x = t->maps[0].at;
-    h->d->test_x = (uint8_t *)t->maps[0].at + t->n_train;
+    h->d->train_x = (uint8_t *)t->maps[0].at + doc->at;
+    h->d->test_x = (uint8_t *)h->d->train_x + t->n_train;
     return dataset_cut_stream(h->d, h->use->window, e);
 }
 

@@ -152,6 +152,25 @@ TEST(lines_that_are_the_separator_divide_a_file_into_documents)
     unit_remove(dir);
 }
 
+TEST(lines_that_are_the_separator_are_no_part_of_the_only_document)
+{
+    static const char *const files[] = {"%\n0123456789abcdefghi\n", "0123456789abcdefghi\n%\n",
+                                        "%\r\n%\n0123456789abcdefghi\n%"};
+    struct dataset d;
+
+    dir = unit_folder();
+    for (size_t i = 0; i < N_OF(files); i++) {
+        put_text("one", files[i]);
+        assert_ok(open_tokens(&d, "tokens:separator=%,test=0.3", "one", 3));
+        assert_int_equal(d.stream.n_train, 14);
+        assert_int_equal(d.stream.n_test, 6);
+        assert_memory_equal(d.train_x, "0123456789abcd", 14);
+        assert_memory_equal(d.test_x, "efghi\n", 6);
+        dataset_clear(&d);
+    }
+    unit_remove(dir);
+}
+
 TEST(what_is_no_text_is_refused_in_a_sentence)
 {
     struct dataset d;
@@ -223,6 +242,7 @@ int main(void)
         cmocka_unit_test(files_of_a_folder_are_documents_and_a_half_has_whole_ones),
         cmocka_unit_test(folders_in_the_folder_are_topics),
         cmocka_unit_test(lines_that_are_the_separator_divide_a_file_into_documents),
+        cmocka_unit_test(lines_that_are_the_separator_are_no_part_of_the_only_document),
         cmocka_unit_test(what_is_no_text_is_refused_in_a_sentence),
         cmocka_unit_test(a_file_that_ends_inside_a_character_is_read_with_a_warning),
         cmocka_unit_test(a_whole_file_is_the_test_half_if_it_is_predicted),
