@@ -35,7 +35,7 @@ struct net {
     float *activations;            /* y of every layer that is not in place */
     float *work;                   /* of all layers */
     float *d[2];                   /* dy and dx, swapped at each layer that is not in place */
-    int *lengths;                  /* (max_batch) of the samples in the batch; NULL: no token input */
+    int *lengths;                  /* (max_batch) of the samples in the batch; NULL: all have all steps */
     float *momentum;               /* (n_params - n_trained) */
     struct layer layers[MODEL_LAYERS_MAX];
     struct tensor_view *tensors;
@@ -139,8 +139,7 @@ static int new_activations(struct net *net)
     net->d[1] = zeros_new(s.d[1]);
     if (!net->activations || !net->work || !net->d[0] || !net->d[1])
         return -1;
-    if (model_spec_vocab(&net->spec) > 0 &&
-        !(net->lengths = calloc((size_t)net->max_batch, sizeof *net->lengths)))
+    if (model_spec_is_padded(&net->spec) && !(net->lengths = calloc((size_t)net->max_batch, sizeof *net->lengths)))
         return -1;
     at = net->activations;
     own = net->work;
@@ -367,7 +366,6 @@ void net_load(struct net *net, const struct tensor_file *f, const char *prefix)
                        weights_find(f, prefix, net->tensors[i].name));
 }
 
-/* Shorter texts are padded with zeros. */
 static void find_lengths(struct net *net, const float *x, int n)
 {
     int width = net->spec.n_in;

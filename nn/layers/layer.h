@@ -17,7 +17,7 @@ struct pass {              /* one forward pass and the backward pass that may fo
     int n;                 /* samples, <= max_batch */
     bool is_training;      /* false: uses running statistics, no dropout, no backward pass */
     uint64_t seed, stream; /* of random numbers: rng_init(seed, stream, l->index) */
-    const int *lengths; /* (n) tokens before the padding, at least 1; NULL: the model's input is not tokens */
+    const int *lengths;    /* (n) tokens before the padding, at least 1; NULL: there is no padding */
     void (*between)(void *owner, size_t ready); /* as in net_batch; slow layers call it too */
     void *owner;
     size_t ready;

@@ -310,12 +310,13 @@ def layers_of(documents: Sequence[Keys], place: str, arrays: Mapping[str, Any], 
 def module_of(document: Mapping[str, Any], arrays: Mapping[str, Any]) -> nn.Sequential:
     """document: the model's; arrays: its weights. KeyError, ValueError: they do not fit each other."""
     reads_tokens = document["layers"][0]["kind"] == "embedding"
+    is_padded = reads_tokens and document["loss"] != "token_cross_entropy"  # there 0 is the end of a document
     walk = Walk(first_sample(document["input"], reads_tokens))
     layers, used = layers_of(document["layers"], "", arrays, walk)
     if used != len(arrays):
         raise ValueError(f"{len(arrays) - used} tensors are of none of its layers")
     layers += in_own_order(walk)  # no layer behind restores it
-    module: nn.Sequential = (Text if reads_tokens else nn.Sequential)(*layers).eval()
+    module: nn.Sequential = (Text if is_padded else nn.Sequential)(*layers).eval()
     return module
 
 

@@ -514,6 +514,11 @@ int model_spec_classes(const struct model_spec *m)
     return m->loss == LOSS_TOKEN_CROSS_ENTROPY ? m->layers[m->n_layers - 1].out.dim[1] : m->n_out;
 }
 
+bool model_spec_is_padded(const struct model_spec *m)
+{
+    return model_spec_vocab(m) > 0 && m->loss != LOSS_TOKEN_CROSS_ENTROPY;
+}
+
 int model_spec_labels(const struct model_spec *m)
 {
     return m->loss == LOSS_TOKEN_CROSS_ENTROPY ? m->layers[m->n_layers - 1].out.dim[0] : 1;

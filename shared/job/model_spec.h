@@ -126,6 +126,9 @@ void model_spec_free(struct model_spec *m); /* NULL is allowed */
 const struct model_tensor *model_spec_tensor(const struct model_spec *m, int layer, int k);
 /* Returns the size of the model's vocabulary, tokens 0 .. vocab - 1; 0: its input is not tokens. */
 int model_spec_vocab(const struct model_spec *m);
+/* Whether the input is texts of different lengths, with zeros behind the end of each. Under
+ * token_cross_entropy it is windows of a stream, in which token 0 is the end of a document. */
+bool model_spec_is_padded(const struct model_spec *m);
 /* Returns the labels of a sample: 1, under token_cross_entropy one for each step. */
 int model_spec_labels(const struct model_spec *m);
 /* Returns the outputs for one label: all, under token_cross_entropy those of a step. */

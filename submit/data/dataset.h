@@ -53,7 +53,7 @@ struct dataset {
     bool may_be_labels;      /* the targets are floats of unknown meaning: dataset_take_labels() */
     uint32_t *train_groups;  /* (n_train) groups, each 0 .. n_groups - 1; NULL: none */
     size_t n_groups;
-    int vocab; /* tokens are 0 (padding, only at the end) .. vocab - 1 */
+    int vocab; /* tokens are 0 .. vocab - 1; 0 is padding, only at the end, or ends a document of a stream */
     /* Texts, one after another, each with its zero byte; NULL: there are none. */
     char *class_names; /* (n_classes); NULL: classes have numbers only */
     char *words;       /* (vocab - 2): those of tokens 2, 3, ... */

@@ -158,7 +158,7 @@ static bool needs_lengths(const struct model_spec *m)
     for (int i = 0; i < m->n_layers; i++)
         if (m->layers[i].kind == LAYER_LSTM || m->layers[i].kind == LAYER_GRU ||
             m->layers[i].kind == LAYER_MEAN_OVER_TIME)
-            return model_spec_vocab(m) > 0;
+            return model_spec_is_padded(m);
     return false;
 }
 

@@ -272,6 +272,13 @@ class ModulesOfTorch(InFolder):
                 with torch.no_grad():
                     self.assertLess((net.eval()(x) - psgd.to_torch("net.safetensors")(x)).abs().max().item(), NEAR)
 
+    def test_a_window_of_a_stream_has_no_padding(self):
+        net = nn.Sequential(nn.Embedding(9, 4), torch_layers.LSTM(4, 5, True), nn.Linear(5, 9)).eval()
+        x = torch.tensor([[1, 2, 0, 0, 0], [0, 0, 0, 0, 0], [3, 0, 4, 5, 6]])
+        psgd.to_safetensors(net, "net.safetensors", input=(5,), loss="token_cross_entropy")
+        with torch.no_grad():
+            self.assertLess((net(x) - psgd.to_torch("net.safetensors")(x)).abs().max().item(), NEAR)
+
 
 if __name__ == "__main__":
     unittest.main()

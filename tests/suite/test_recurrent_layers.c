@@ -181,6 +181,38 @@ TEST(a_text_ends_at_its_last_token)
     }
 }
 
+TEST(a_window_of_a_stream_has_no_padding)
+{
+    for (size_t kind = 0; kind < N_OF(kinds); kind++) {
+        enum { WIDTH = 6, N = 8 };
+        char layers[256];
+        struct check all;
+        const float *ys;
+        struct err e;
+
+        snprintf(layers, sizeof layers, "%s, %s", EMBED, kinds[kind].all);
+        check_open(&all, "[6]", layers, N);
+        net_free(all.net);
+        all.spec.loss = LOSS_TOKEN_CROSS_ENTROPY;
+        assert_ok(net_new(&all.net, &all.spec, N, &e));
+        check_fill(&all);
+        ys = net_forward(all.net, all.x, N);
+        for (int i = 0; i < N; i++) {
+            double h[UNITS] = {0}, c[UNITS] = {0};
+
+            for (int t = 0; t < WIDTH; t++) {
+                double x[IN];
+
+                for (int k = 0; k < IN; k++)
+                    x[k] = (double)net_params(all.net)[(int)all.x[i * WIDTH + t] * IN + k];
+                kinds[kind].step(h, c, x, net_params(all.net) + 9 * IN);
+                assert_near(ys + (i * WIDTH + t) * UNITS, h, UNITS, 1e-6);
+            }
+        }
+        check_close(&all);
+    }
+}
+
 /* Made with torch 1.13 in double precision: nn.LSTM and nn.GRU(3, 2) on (2, 4, 3), cross entropy of the last
  * h, labels 0 and 1, parameters and inputs of check_number(). */
 static const struct {
@@ -358,6 +390,7 @@ int main(void)
         cmocka_unit_test(gradients_agree_where_texts_have_different_lengths),
         cmocka_unit_test(each_step_matches_the_naive_loop),
         cmocka_unit_test(a_text_ends_at_its_last_token),
+        cmocka_unit_test(a_window_of_a_stream_has_no_padding),
         cmocka_unit_test(outputs_and_gradients_match_pytorch),
         cmocka_unit_test(the_mean_over_time_excludes_the_padding),
         cmocka_unit_test(a_text_of_padding_only_has_one_token),
