@@ -1,6 +1,7 @@
 #include "nn/net.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +140,8 @@ static int new_activations(struct net *net)
     net->d[1] = zeros_new(s.d[1]);
     if (!net->activations || !net->work || !net->d[0] || !net->d[1])
         return -1;
-    if (model_spec_is_padded(&net->spec) && !(net->lengths = calloc((size_t)net->max_batch, sizeof *net->lengths)))
+    if (model_spec_is_padded(&net->spec) &&
+        !(net->lengths = calloc((size_t)net->max_batch, sizeof *net->lengths)))
         return -1;
     at = net->activations;
     own = net->work;
@@ -216,11 +218,42 @@ static int open_layers(struct net *net, struct err *e)
     return 0;
 }
 
+/* The rows of a sample in the matrices of a layer, or its labels, if that is more. */
+static int most_positions(const struct model_spec *m)
+{
+    int most = 1;
+
+    for (int i = 0; i < m->n_layers; i++) {
+        const struct shape *in = &m->layers[i].in, *out = &m->layers[i].out;
+        int n_in = shape_count(in) / in->dim[in->n_dims - 1];
+        int n_out = shape_count(out) / out->dim[out->n_dims - 1];
+
+        most = n_in > most ? n_in : most;
+        most = n_out > most ? n_out : most;
+    }
+    return most;
+}
+
+static int check_batch(const struct model_spec *m, int max_batch, struct err *e)
+{
+    int n = most_positions(m);
+
+    if (max_batch <= INT_MAX / n) /* the numbers of rows and of labels are int */
+        return 0;
+    err_set(e, ERR_CONFIG,
+            "model \"%s\" has %d steps or pixels a sample, and a batch of %d samples more than %d", m->name,
+            n, max_batch, INT_MAX);
+    return err_hint(e, "Choose a smaller --batch_size.");
+}
+
 int net_new(struct net **out, const struct model_spec *spec, int max_batch, struct err *e)
 {
-    struct net *net = calloc(1, sizeof *net);
+    struct net *net;
 
     assert(max_batch > 0 && (spec->n_layers == 0) == spec->has_trainer);
+    if (check_batch(spec, max_batch, e) < 0)
+        return e->code;
+    net = calloc(1, sizeof *net);
     if (!net)
         goto no_memory;
     blas_keep_threads();

@@ -23,7 +23,8 @@
 
 struct net;
 
-/* ERR_NOMEM: more than the machine's available memory; the message states both. */
+/* ERR_CONFIG: the batch has more steps or pixels than an int counts. ERR_NOMEM: more than the machine's
+ * available memory; the message states both. */
 int net_new(struct net **out, const struct model_spec *spec, int max_batch, struct err *e);
 void net_free(struct net *net);
 /* Returns the bytes of all vectors of a net with that batch size. */

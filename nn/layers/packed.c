@@ -18,9 +18,6 @@ int packed_open(struct layer *l, int max_batch, struct err *e)
     int time = l->spec->in.dim[0];
     struct packed *p;
 
-    if (max_batch > INT_MAX / time)
-        return err_set(e, ERR_CONFIG, "%d samples of %d steps are too many at once; take smaller batches",
-                       max_batch, time);
     p = calloc(1, sizeof *p);
     l->own = p;
     if (!p)

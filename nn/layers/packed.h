@@ -22,11 +22,11 @@ struct packed {
 };
 
 /* Returns the most rows of all steps. More than INT_MAX are returned as INT_MAX, so that sizes computed
- * from it before packed_open(), which refuses them, do not overflow. */
+ * from it for a batch that net_new() refuses do not overflow. */
 size_t packed_rows(int max_batch, int time);
 
 /* A recurrent layer's open and close (layer.h): l->own is its struct packed; its input is (n, time, width).
- * ERR_CONFIG: more rows than a matrix may have. ERR_NOMEM. */
+ * ERR_NOMEM. */
 int packed_open(struct layer *l, int max_batch, struct err *e);
 void packed_close(struct layer *l);
 

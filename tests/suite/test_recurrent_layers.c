@@ -360,13 +360,20 @@ TEST(lstm_and_gru_learn_to_remember_the_first_step)
 
 TEST(batches_with_more_steps_than_a_matrix_has_rows_are_refused)
 {
-    const struct layer_spec spec = {.in = {.n_dims = 2, .dim = {1 << 22, 1}}};
-    struct layer l = {.spec = &spec};
-    struct err e;
+    static const char *const nets[] = {LSTM_T(3),
+                                       "{\"kind\": \"dense\", \"positionwise\": true, \"units\": 2}"};
+    struct net *net;
 
     assert_int_equal(packed_rows(1 << 10, 1 << 22), INT_MAX);
-    assert_int_equal(packed_open(&l, 1 << 10, &e), ERR_CONFIG);
-    assert_error_has("1024 samples of 4194304 steps are too many at once");
+    for (size_t i = 0; i < N_OF(nets); i++) {
+        struct check c;
+        struct err e;
+
+        check_open(&c, "[1024, 3]", nets[i], 1);
+        assert_int_equal(net_new(&net, &c.spec, 1 << 21, &e), ERR_CONFIG);
+        assert_error_has("model \"m\" has 1024 steps or pixels a sample, and a batch of 2097152 samples");
+        check_close(&c);
+    }
 }
 
 TEST(a_nan_is_propagated)
