@@ -172,6 +172,8 @@ static int open_data(struct predict *p, struct err *e)
     dataset_warnings_print(&p->data.warnings);
     if (rc < 0)
         return rc;
+    if (p->data.n_train > 0) /* a tokenized text keeps its halves */
+        p->is_whole = false;
     if (count_samples(p) == 0)
         return err_set(e, ERR_CONFIG, "data set %s has no samples in its half %s", set->dataset, p->half);
     return p->has_record ? 0 : preprocessing_learn(&p->record, &p->data, set->dataset, set->transform, e);

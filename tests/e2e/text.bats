@@ -79,3 +79,17 @@ wider_model() {
     [ "$(jq '.facts.data.floor > 1' bytes-whole/run.json)" = true ]
     [ "$(jq '.facts.preprocessing.merges | length' pairs-whole/run.json)" -eq 88 ]
 }
+
+@test "predict says test where a tokenized text keeps its halves, and all where a text is predicted as a whole" {
+    echo '{"version": 1, "name": "next", "input": [1], "layers": [{"kind": "embedding", "vocab": 300, "units": 4},
+        {"kind": "dense", "positionwise": true, "units": 300}], "loss": "token_cross_entropy"}' >next.json
+    "$SUBMIT" data tokenize --dataset tokens:vocab=300 --data "$ROOT/README.md" -o readme.safetensors
+    "$SUBMIT" simulate -q --model next.json --dataset tokens --data readme.safetensors --batch_size 64 --node_count 1 -o out
+    "$SUBMIT" predict out --data readme.safetensors -o halves.csv --json >halves
+    "$SUBMIT" predict out --data "$ROOT/README.md" -o whole.csv --json >whole
+    [ "$(jq -r .data.split halves)" = test ]
+    [ "$(jq -r .data.split whole)" = all ]
+    [ "$(jq .data.samples halves)" -lt "$(jq .data.samples whole)" ]
+    run "$SUBMIT" predict out --data readme.safetensors -o halves.csv
+    [[ "$output" == *"tokens, test: "* ]]
+}
