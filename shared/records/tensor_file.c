@@ -471,21 +471,25 @@ static int check_tensor_name(const json_t *header, const char *name, struct err 
     return 0;
 }
 
-static size_t count_parts(const struct tensor_view *t, const struct tensor_rows *rows)
+/* Lists the data, rows that follow each other in memory as one part, and returns the number of parts. out
+ * NULL: only counts. */
+static size_t list_parts(struct iovec *out, const struct tensor_view *t, const struct tensor_rows *rows)
 {
-    return rows && rows->number ? t->shape[0] : 1;
-}
-
-static void list_parts(struct iovec *out, const struct tensor_view *t, const struct tensor_rows *rows)
-{
-    size_t n = count_parts(t, rows), bytes = tensor_bytes(t) / (n ? n : 1);
-    const char *data = t->data;
+    size_t n = rows && rows->number ? t->shape[0] : 1, bytes = tensor_bytes(t) / (n ? n : 1), n_parts = 0;
+    const char *data = t->data, *end = NULL;
 
     for (size_t i = 0; i < n; i++) {
         const char *at = rows && rows->number ? data + rows->number[i] * rows->stride : data;
+        bool follows = n_parts > 0 && at == end;
 
-        out[i] = (struct iovec){.iov_base = (void *)(uintptr_t)at, .iov_len = bytes};
+        if (out && follows)
+            out[n_parts - 1].iov_len += bytes;
+        else if (out)
+            out[n_parts] = (struct iovec){.iov_base = (void *)(uintptr_t)at, .iov_len = bytes};
+        n_parts += !follows;
+        end = at + bytes;
     }
+    return n_parts;
 }
 
 /* Builds the header and lists the tensors' data: wider types first, as the format's library writes them, so
@@ -503,8 +507,7 @@ static int describe_all(json_t *header, struct iovec *data, const struct tensor_
                 return e->code;
             if (json_object_set_new(header, t[i].name, describe_tensor(&t[i], at)) < 0)
                 return err_set(e, ERR_NOMEM, "cannot describe tensor \"%s\"", t[i].name);
-            list_parts(data, &t[i], rows ? &rows[i] : NULL);
-            data += count_parts(&t[i], rows ? &rows[i] : NULL);
+            data += list_parts(data, &t[i], rows ? &rows[i] : NULL);
             at += tensor_bytes(&t[i]);
         }
     return 0;
@@ -557,7 +560,7 @@ static int write_tensors(const char *path, const struct tensor_view *t, const st
 
     assert(n <= TENSOR_FILE_MAX_TENSORS);
     for (size_t i = 0; i < n; i++)
-        n_parts += count_parts(&t[i], rows ? &rows[i] : NULL);
+        n_parts += list_parts(NULL, &t[i], rows ? &rows[i] : NULL);
     parts = calloc(n_parts, sizeof *parts);
     if (!parts || !header || (meta && json_object_set_new(header, meta_key, describe_meta(meta)) < 0))
         rc = err_set(e, ERR_NOMEM, "%s: no memory for the header of %zu tensors", path, n);

@@ -376,6 +376,32 @@ TEST(rows_that_lie_anywhere_are_written_in_their_order)
     unit_remove(dir);
 }
 
+/* Runs of rows that follow each other, a row twice, and a run that ends with the last row. */
+TEST(rows_that_follow_each_other_are_written_together)
+{
+    enum { N = 9, WIDTH = 4 };
+    static const uint32_t number[N] = {2, 3, 4, 4, 1, 0, 6, 7, 8};
+    uint8_t bytes[N * WIDTH];
+    const char *dir = unit_folder();
+    const struct tensor_view t = {
+        .name = "x", .type = TENSOR_U8, .n_dims = 2, .shape = {N, WIDTH}, .data = bytes};
+    const struct tensor_rows rows = {number, WIDTH};
+    struct tensor_file f;
+    char path[128];
+    struct err e;
+
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)i;
+    snprintf(path, sizeof path, "%s/rows", dir);
+    assert_ok(tensor_file_write_rows(path, &t, &rows, 1, NULL, &e));
+    assert_ok(tensor_file_open(&f, path, &e));
+    for (size_t i = 0; i < N; i++)
+        assert_memory_equal((const uint8_t *)tensor_file_find(&f, "x")->data + i * WIDTH,
+                            bytes + number[i] * WIDTH, WIDTH);
+    tensor_file_close(&f);
+    unit_remove(dir);
+}
+
 TEST(a_shape_with_the_longest_numbers_fits_its_text)
 {
     struct tensor_view t = {.n_dims = TENSOR_DIMS};
@@ -419,6 +445,7 @@ int main(void)
         cmocka_unit_test(names_that_could_not_be_read_are_not_written),
         cmocka_unit_test(a_value_of_every_type_is_read_as_a_number),
         cmocka_unit_test(rows_that_lie_anywhere_are_written_in_their_order),
+        cmocka_unit_test(rows_that_follow_each_other_are_written_together),
         cmocka_unit_test(a_shape_with_the_longest_numbers_fits_its_text),
         cmocka_unit_test(a_file_without_tensors_is_valid),
     };
