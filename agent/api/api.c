@@ -138,10 +138,14 @@ json_t *api_body(const struct request *rq, struct api_response *rs)
     return NULL;
 }
 
+bool api_sees_all(const struct request *rq)
+{
+    return !rq->is_authorised /* the route allows it, from a loopback address */ || rq->scope != SCOPE_SUBMIT;
+}
+
 bool api_is_listed(const struct request *rq, const struct job *j)
 {
-    return !rq->is_authorised /* the route allows it, from a loopback address */ ||
-           rq->scope != SCOPE_SUBMIT || strcmp(j->owner, rq->who) == 0;
+    return api_sees_all(rq) || strcmp(j->owner, rq->who) == 0;
 }
 
 bool api_is_open(const struct request *rq, const char key_sha256[SHA256_HEX])

@@ -238,6 +238,8 @@ bool api_is_open(const struct request *rq, const char key_sha256[SHA256_HEX]);
 /* In api_queue.c: the users whose jobs wait outside of the agent. The caller owns it. */
 json_t *api_queues_json(struct agent *a, const struct request *rq);
 
+/* Whether the request may see the jobs of all users. */
+bool api_sees_all(const struct request *rq);
 /* Whether a list for this request has the job in it. */
 bool api_is_listed(const struct request *rq, const struct job *j);
 

@@ -135,9 +135,13 @@ static bool may_take_slot(const struct agent *a, const struct request *rq, const
             return false;
         }
     }
-    return job_may_take_slot(
-        &a->jobs, &(struct turn_claim){.user = user, .job = spec->id, .holds_others = spec->holds > 0}, why,
-        size);
+    return job_may_take_slot(&a->jobs,
+                             &(struct turn_claim){.user = user,
+                                                  .job = spec->id,
+                                                  .holds_others = spec->holds > 0,
+                                                  .owner = rq->who,
+                                                  .sees_all = api_sees_all(rq)},
+                             why, size);
 }
 
 static bool may_reserve(struct agent *a, const struct request *rq, const struct job_spec *spec,

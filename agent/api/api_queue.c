@@ -72,7 +72,9 @@ static bool is_turn_of(const struct agent *a, const struct turn_waiter *w, char 
         snprintf(why, size, "%s", a->jobs.is_draining ? "it was drained" : "");
         return false;
     }
-    return job_may_take_slot(&a->jobs, &(struct turn_claim){.user = w->user}, why, size);
+    return job_may_take_slot(
+        &a->jobs, &(struct turn_claim){.user = w->user, .owner = w->owner, .sees_all = w->sees_all}, why,
+        size);
 }
 
 static void respond_turn(const struct agent *a, struct turn_waiter *w, struct api_response *rs)
@@ -129,12 +131,12 @@ static const struct wait_kind wait_for_turn = {
     .is_over = queue_has_changed, .finish = respond_changed, .drop = drop_wait};
 
 static void take_request(struct agent *a, struct turn_waiter *w, const struct queue_request *q,
-                         const char *who)
+                         const struct request *rq)
 {
     struct turns *t = &a->jobs.turns;
     char user[TURN_USER];
 
-    turns_user(user, who, q->submitter);
+    turns_user(user, rq->who, q->submitter);
     memcpy(w->user, user, sizeof w->user);
     if (strcmp(w->first, q->first) != 0) {
         memcpy(w->first, q->first, sizeof w->first);
@@ -143,6 +145,7 @@ static void take_request(struct agent *a, struct turn_waiter *w, const struct qu
     w->first_since = q->first_since;
     w->first_is_possible = q->first_is_possible;
     w->n_waiting = q->n_waiting;
+    w->sees_all = api_sees_all(rq);
     if (q->is_turn && q->seen == t->n_freed && w->passed != t->n_freed) {
         w->passed = t->n_freed; /* it was its turn, and it has started nothing */
         t->n_changes++;
@@ -202,7 +205,7 @@ void api_ask_turn(struct agent *a, const struct request *rq, struct api_response
         respond_problem(rs, TOO_MANY_REQUESTS, NULL, "%d queue watchers use %s already", TURNS_WAITERS,
                         a->address);
     } else {
-        take_request(a, w, &q, rq->who);
+        take_request(a, w, &q, rq);
         if (q.n_waiting > 0)
             wait_for_change(a, &q, rq, timeout_s, rs);
         else
@@ -215,7 +218,7 @@ void api_ask_turn(struct agent *a, const struct request *rq, struct api_response
 
 static json_t *waiter_json(const struct agent *a, const struct request *rq, const struct turn_waiter *w)
 {
-    bool is_shown = !rq->is_authorised || rq->scope != SCOPE_SUBMIT || strcmp(w->owner, rq->who) == 0;
+    bool is_shown = api_sees_all(rq) || strcmp(w->owner, rq->who) == 0;
     json_t *o = json_pack("{s:o, s:i, s:f}", "user", json_text(w->user, SIZE_MAX), "waiting", w->n_waiting,
                           "used_s", jobs_used_by(&a->jobs, w->user, clock_now()));
 

@@ -134,7 +134,10 @@ bool turns_may_take(const struct turns *t, const struct turn_claim *c, int n_fre
 
     snprintf(why, size, "%s", "");
     if (keeper && (c->job ? strcmp(c->job, keeper->first) != 0 : strcmp(c->user, keeper->user) != 0)) {
-        snprintf(why, size, "its slots are kept for %s of %s", keeper->first, keeper->user);
+        bool is_seen = c->sees_all || (c->owner && strcmp(c->owner, keeper->owner) == 0);
+
+        snprintf(why, size, "its slots are kept for %s of %s", is_seen ? keeper->first : "another job",
+                 keeper->user);
         return false;
     }
     for (size_t i = 0; !c->holds_others && i < t->n_waiters && now < t->freed_at + TURN_S; i++) {

@@ -36,6 +36,7 @@ struct turn_waiter {
     json_t *jobs;               /* what it says of its waiting jobs; owned */
     int n_waiting;              /* jobs that could use this agent */
     char first[JOB_ID_MAX + 1]; /* its first job */
+    bool sees_all;              /* its token may see the jobs of all users */
     double first_since;         /* when that became the first, clock_wall() of the watcher */
     double first_seen;          /* the same, clock_now() of this agent */
     bool first_is_possible;     /* it could start if all agents were free */
@@ -80,10 +81,11 @@ struct turn_claim {
     const char *user, *job; /* job NULL: any of the user's */
     double used_s;          /* use of the user, with running jobs */
     bool holds_others;      /* it has slots of other agents, for which others may wait: turns do not matter */
+    const char *owner;      /* the name of the token with which it is asked for; NULL: nobody reads `why` */
+    bool sees_all;          /* that token may see the jobs of all users */
 };
-/* Whether the claim may take one of `n_free` slots now; `used_s` is called for the use of other users
- * until `now`. If
- * not, `why` has the reason. */
+/* Whether the claim may take one of `n_free` slots now; `used_s` is called for the use of other users until
+ * `now`. If not, `why` has the reason, which names no job that its reader may not see. */
 bool turns_may_take(const struct turns *t, const struct turn_claim *c, int n_free, double now,
                     double (*used_s)(const void *arg, const char *user, double now), const void *arg,
                     char *why, size_t size);

@@ -89,6 +89,28 @@ TEST(a_job_that_waited_long_keeps_the_slots_from_all_others)
     assert_true(may_take(&t, "ann", "j-new", 1, 1600));
 }
 
+TEST(only_who_may_see_the_job_for_which_slots_are_kept_is_told_its_id)
+{
+    struct turn_claim c = {.user = "ann", .job = "j-new", .owner = "token-of-ann"};
+    struct turn_waiter *w;
+    char why[128];
+
+    begin_turns();
+    w = turns_waiter(&t, "bob", "owner");
+    strcpy(w->first, "j-old");
+    w->first_seen = 1000;
+    w->first_is_possible = true;
+    assert_false(turns_may_take(&t, &c, 1, 1600, stored_use, &t, why, sizeof why));
+    assert_string_equal(why, "its slots are kept for another job of bob");
+    c.sees_all = true;
+    assert_false(turns_may_take(&t, &c, 1, 1600, stored_use, &t, why, sizeof why));
+    assert_string_equal(why, "its slots are kept for j-old of bob");
+    c.sees_all = false;
+    c.owner = "owner";
+    assert_false(turns_may_take(&t, &c, 1, 1600, stored_use, &t, why, sizeof why));
+    assert_string_equal(why, "its slots are kept for j-old of bob");
+}
+
 TEST(a_watcher_that_is_not_heard_of_is_forgotten)
 {
     begin_turns();
@@ -108,6 +130,7 @@ int main(void)
         cmocka_unit_test(the_user_who_has_used_the_agent_least_goes_first_unless_she_passes),
         cmocka_unit_test(a_use_of_an_hour_ago_counts_half),
         cmocka_unit_test(a_job_that_waited_long_keeps_the_slots_from_all_others),
+        cmocka_unit_test(only_who_may_see_the_job_for_which_slots_are_kept_is_told_its_id),
         cmocka_unit_test(a_watcher_that_is_not_heard_of_is_forgotten),
     };
 
