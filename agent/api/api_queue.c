@@ -22,7 +22,30 @@ struct queue_request {
     uint64_t seen; /* what the last answer said: */
     bool is_turn;
     int n_free;
-    json_t *jobs; /* borrowed */
+    json_t *jobs; /* owned; NULL: it has none */
+};
+
+/* One of its jobs. */
+struct announced_job {
+    char id[JOB_ID_MAX + 1], name[65], codec[65], submitted_at[33];
+    int n_nodes;
+};
+
+static const struct json_field job_fields[] = {
+    {.key = "id", .kind = JSON_FIELD_TEXT, JSON_AT(struct announced_job, id), .required = true},
+    {.key = "name", .kind = JSON_FIELD_TEXT, JSON_AT(struct announced_job, name), .required = true},
+    {.key = "codec", .kind = JSON_FIELD_TEXT, JSON_AT(struct announced_job, codec), .required = true},
+    {.key = "nodes",
+     .kind = JSON_FIELD_INT,
+     JSON_AT(struct announced_job, n_nodes),
+     .required = true,
+     .min = 0,
+     .max = 1e6},
+    {.key = "submitted_at",
+     .kind = JSON_FIELD_TEXT,
+     JSON_AT(struct announced_job, submitted_at),
+     .required = true},
+    {0},
 };
 
 static const struct json_field request_fields[] = {
@@ -180,9 +203,29 @@ static void wait_for_change(struct agent *a, const struct queue_request *q, cons
     rs->deadline = clock_now() + timeout_s;
 }
 
-static bool is_list_of_jobs(const json_t *jobs)
+/* Checks the list of jobs, which the page and other users' commands show. */
+static int take_jobs(struct queue_request *q, const json_t *jobs, struct err *e)
 {
-    return !jobs || (json_is_array(jobs) && json_array_size(jobs) <= JOBS_LISTED);
+    const json_t *one;
+    size_t i;
+
+    if (!jobs)
+        return 0;
+    if (!json_is_array(jobs) || json_array_size(jobs) > JOBS_LISTED)
+        return err_set(e, ERR_CONFIG, "/jobs: not a list of at most %d jobs", JOBS_LISTED);
+    q->jobs = json_array();
+    json_array_foreach(jobs, i, one)
+    {
+        struct announced_job j = {0};
+        char at[32];
+
+        snprintf(at, sizeof at, "/jobs/%zu", i);
+        if (json_to_struct(&j, one, job_fields, at, e) < 0)
+            return e->code;
+        if (json_array_append_new(q->jobs, json_from_struct(&j, job_fields)) < 0)
+            return err_set(e, ERR_NOMEM, "no memory for the list of jobs");
+    }
+    return 0;
 }
 
 void api_ask_turn(struct agent *a, const struct request *rq, struct api_response *rs)
@@ -195,12 +238,10 @@ void api_ask_turn(struct agent *a, const struct request *rq, struct api_response
 
     if (!api_timeout(&timeout_s, rq, rs) || !(doc = api_body(rq, rs)))
         return;
-    q.jobs = json_object_get(doc, "jobs");
     turns_expire(&a->jobs.turns, clock_now());
-    if (json_to_struct(&q, doc, request_fields, "", &e) < 0) {
+    if (json_to_struct(&q, doc, request_fields, "", &e) < 0 ||
+        take_jobs(&q, json_object_get(doc, "jobs"), &e) < 0) {
         respond_error(rs, &e);
-    } else if (!is_list_of_jobs(q.jobs)) {
-        respond_problem(rs, INVALID_DOCUMENT, NULL, "/jobs: not a list of at most %d jobs", JOBS_LISTED);
     } else if (!(w = turns_waiter(&a->jobs.turns, q.queue, rq->who))) {
         respond_problem(rs, TOO_MANY_REQUESTS, NULL, "%d queue watchers use %s already", TURNS_WAITERS,
                         a->address);
@@ -213,6 +254,7 @@ void api_ask_turn(struct agent *a, const struct request *rq, struct api_response
         if (q.n_waiting == 0)
             turns_forget(&a->jobs.turns, w);
     }
+    json_decref(q.jobs);
     json_decref(doc);
 }
 

@@ -37,7 +37,7 @@ psgd.sources.agent = () => {
      * shown, one line with their number. */
     const waiting = ({queues}) =>
         (queues || []).flatMap((q) =>
-            (q.jobs || []).map((j) => ({
+            (q.jobs || []).filter((j) => typeof j === 'object' && j).map((j) => ({
                 ...j,
                 state: 'queued',
                 reason: null,

@@ -60,6 +60,15 @@ TEST(malformed_requests_are_refused_with_the_reason)
         {"GET", "/v1/jobs/j-abcdef/artifacts/passwd", NULL, 404, "no artifact"},
         {"GET", "/v1/jobs/j-abcdef/artifacts/train.csv", NULL, 404, "has no train.csv"},
         {"GET", "/v1/jobs/j-abcdef/artifacts/../../token", NULL, 404, "no resource has this path"},
+        {"POST", "/v1/queue", "{\"queue\":\"q-1\",\"waiting\":1,\"jobs\":{}}", 422, "/jobs: not a list"},
+        {"POST", "/v1/queue", "{\"queue\":\"q-1\",\"waiting\":1,\"jobs\":[null]}", 422,
+         "/jobs/0: not an object"},
+        {"POST", "/v1/queue", "{\"queue\":\"q-1\",\"waiting\":1,\"jobs\":[{\"id\":\"j-a\"}]}", 422,
+         "/jobs/0/name: missing"},
+        {"POST", "/v1/queue",
+         "{\"queue\":\"q-1\",\"waiting\":1,\"jobs\":[{\"id\":\"j-a\",\"name\":\"a\",\"codec\":\"ssgd\","
+         "\"nodes\":\"2\",\"submitted_at\":\"\"}]}",
+         422, "/jobs/0/nodes"},
         {"GET", "/v1/blobs/sha256/" HEX64, NULL, 405, "Allow: HEAD, PUT"},
     };
     struct fixture f = {0};
