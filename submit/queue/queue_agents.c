@@ -1,5 +1,6 @@
 #include "submit/queue/queue_agents.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,12 @@
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
 
-enum { WAIT_S = 5 /* after which an agent answers in any case, and is asked again */ };
+enum {
+    WAIT_S = 5,           /* after which an agent answers in any case, and is asked again */
+    N_FREE_MAX = 1000000, /* that a request may say */
+};
+
+static const double SEEN_MAX = 9007199254740992; /* 2^53, as JSON_FIELD_U64 */
 
 /* From a failed request to the next one; the least time between two reports of the jobs; most time to take
  * leave. */
@@ -65,6 +71,12 @@ int queue_agents_add(size_t *number, struct queue_agents *a, const struct listed
     return 0;
 }
 
+/* A count in an agent's answer, which may have any number. */
+static double count_at(const json_t *o, const char *key, double max)
+{
+    return fmin(fmax(0, json_number_at(o, key, 0)), max);
+}
+
 static void take_answer(struct queue_agent *q)
 {
     struct err e;
@@ -83,8 +95,8 @@ static void take_answer(struct queue_agent *q)
     }
     q->is_draining = json_is_true(json_object_get(o, "draining"));
     q->is_turn = json_is_true(json_object_get(o, "is_turn"));
-    q->n_free = (int)json_number_at(o, "free", 0);
-    q->seen = (uint64_t)json_number_at(o, "seen", 0);
+    q->n_free = (int)count_at(o, "free", N_FREE_MAX);
+    q->seen = (uint64_t)count_at(o, "seen", SEEN_MAX);
     q->aging_s = json_number_at(o, "aging_s", 600);
     snprintf(q->why, sizeof q->why, "%.300s", json_text_at(o, "why"));
     json_decref(o);

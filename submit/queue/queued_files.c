@@ -16,6 +16,7 @@
 #include "submit/options/options_table.h"
 #include "submit/results/job_index.h"
 #include "submit/stages/stages.h"
+#include "submit/terminal/console.h"
 
 /* The absolute path of a token file, because the watcher runs in another folder. */
 static const char *absolute(char out[PATH_MAX], const char *path)
@@ -133,7 +134,7 @@ static int check_space(const struct options *o, struct err *e)
 int queued_files_write(struct submission *s, const struct queue_place *place, struct err *e)
 {
     char name[JOB_ID_MAX + sizeof QUEUE_NEW], folder[PATH_MAX], queued[PATH_MAX];
-    struct err ignored;
+    struct err ignored, why;
     int lock;
 
     *e = (struct err){0};
@@ -149,7 +150,9 @@ int queued_files_write(struct submission *s, const struct queue_place *place, st
         goto fail;
     }
     close(lock);
-    return file_sync_name(queued, e);
+    if (file_sync_name(queued, &why) < 0)
+        console_error("The job is in the queue, but may be lost if this machine stops now: %s", why.text);
+    return 0;
 fail:
     if (lock >= 0)
         close(lock);

@@ -8,8 +8,8 @@
 #include "submit/results/queue_folder.h"
 
 /* Writes the job, which is queued and whose nodes are set, and its record in the index. When this returns 0,
- * the job is on the disk. ERR_NOSPACE: the disk is full, or the files of all jobs would take more than
- * --queue-space; ERR_IO, ERR_NOMEM. Nothing is left behind then. */
+ * the job is on the disk, or a message has said that it may not be yet. ERR_NOSPACE: the disk is full, or the
+ * files of all jobs would take more than --queue-space; ERR_IO, ERR_NOMEM. Nothing is left behind then. */
 int queued_files_write(struct submission *s, const struct queue_place *place, struct err *e);
 
 /* The job's document, and from it its options, of which only those that say where and how long it runs are
