@@ -14,41 +14,20 @@
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "shared/job/job_folder.h"
-#include "shared/job/reason.h"
 #include "submit/queue/queue_agents.h"
-#include "submit/queue/queue_plan.h"
 #include "submit/queue/queue_process.h"
-#include "submit/queue/queued_files.h"
+#include "submit/queue/watched_job.h"
 #include "submit/results/job_index.h"
 #include "submit/results/queue_folder.h"
 #include "submit/results/queue_status.h"
 #include "submit/terminal/interrupt.h"
 
-/* From one look at the folder to the next; the same where no change of it is reported; from a job's return
- * into the queue until it is tried again, twice as long after each refusal, and at most. */
+/* From one look at the folder to the next; the same where no change of it is reported; from the end of a
+ * job's process until it is tried again, twice as long after each failure, and at most. */
 static const double LOOK_S = 5, LOOK_BLIND_S = 0.5, AGAIN_S = 0.1, AGAIN_MOST_S = 5;
 
 /* From one report of what the jobs wait for to the next. */
 static const double SAY_S = 0.5;
-
-struct watched_job {
-    char id[JOB_ID_MAX];
-    struct queue_place place;
-    bool is_seen; /* in the last list */
-    bool is_bad;  /* its document cannot be read */
-    struct plan_job plan;
-    size_t *agents;    /* (n_listed + n_servers) owned; plan.agents */
-    size_t *chosen;    /* (n_workers + n_servers) owned: its agents, while its process has not placed it */
-    pid_t pid;         /* of its process; 0: this process has started none */
-    int fd;            /* of that process; -1 */
-    bool is_placed;    /* the agents count its nodes */
-    bool is_elsewhere; /* a process that an earlier watcher has started runs it */
-    int n_refused;     /* attempts in a row that agents refused */
-    double again_at;   /* clock_now() before which it is not tried again */
-    int attempt;       /* the last one */
-    json_t *shown;     /* what other users see of it; owned */
-};
 
 struct queue_watcher {
     int lock_fd, inotify_fd, epoll_fd;
@@ -62,75 +41,6 @@ struct queue_watcher {
     json_t *said;       /* the last state that was written; NULL: none */
     double say_at;
 };
-
-static void forget_job(struct watched_job *j)
-{
-    free(j->agents);
-    free(j->chosen);
-    json_decref(j->shown);
-    if (j->fd >= 0)
-        close(j->fd);
-}
-
-static int add_agents(struct queue_watcher *w, struct watched_job *j, const json_t *doc,
-                      const struct credentials *c, struct err *e)
-{
-    struct worker_list list;
-    size_t n;
-
-    if (queued_files_agents(&list, doc, e) < 0)
-        return e->code;
-    n = list.n_workers + list.n_servers;
-    j->agents = calloc(n, sizeof *j->agents);
-    j->chosen = calloc(n, sizeof *j->chosen);
-    if (!j->agents || !j->chosen)
-        err_set(e, ERR_NOMEM, "no memory for the agents of %s", j->id);
-    for (size_t i = 0; i < n && e->code == 0; i++)
-        queue_agents_add(&j->agents[i], &w->agents, &list.nodes[i], c, e);
-    j->plan = (struct plan_job){.agents = j->agents, .n_listed = list.n_workers, .n_servers = list.n_servers};
-    worker_list_clear(&list);
-    return e->code;
-}
-
-static void read_attempt(struct watched_job *j)
-{
-    json_t *o = queue_folder_get(j->id, QUEUE_ATTEMPT);
-    int attempt = (int)json_number_at(o, "attempt", 0);
-
-    if (attempt > j->attempt)
-        j->attempt = attempt;
-    json_decref(o);
-}
-
-static int read_job(struct queue_watcher *w, struct watched_job *j, struct err *e)
-{
-    static struct options o;
-    const json_t *settings, *record;
-    json_t *doc;
-    int rc, n_workers, n_servers;
-
-    *e = (struct err){0};
-    if (queued_files_read_options(&o, &doc, j->id, e) < 0)
-        return e->code;
-    record = json_object_get(doc, "record");
-    settings = json_object_get(record, "settings");
-    n_workers = (int)json_number_at(settings, "node_count", 0);
-    n_servers = (int)json_number_at(settings, "server_count", 0);
-    rc = add_agents(w, j, doc, &o.credentials, e);
-    if (rc == 0 && (n_workers < 1 || (size_t)n_workers > j->plan.n_listed ||
-                    (n_servers != 0 && (size_t)n_servers != j->plan.n_servers)))
-        rc = err_set(e, ERR_CONFIG, "the list of agents is too short");
-    j->plan.n_workers = (size_t)n_workers;
-    j->plan.n_servers = (size_t)n_servers;
-    read_attempt(j);
-    j->shown = json_pack("{s:s, s:o, s:o, s:i, s:o}", "id", j->id, "name",
-                         json_text(json_text_at(settings, "name"), 64), "codec",
-                         json_text(json_text_at(settings, "codec"), 64), "nodes", n_workers + n_servers,
-                         "submitted_at", json_text(json_text_at(record, "submitted_at"), 32));
-    json_decref(doc);
-    options_clear(&o);
-    return rc;
-}
 
 /* Whether a process has the job's lock. */
 static bool is_run_elsewhere(const struct watched_job *j)
@@ -166,12 +76,12 @@ static int merge_list(struct queue_watcher *w, const struct queued_job *list, si
         if (known) {
             *j = *known;
             known->is_seen = true;
+            if (j->bad[0] && !j->pid)
+                watched_job_read(j, &w->agents); /* it may be readable now */
         } else {
             *j = (struct watched_job){.fd = -1};
             memcpy(j->id, list[i].id, sizeof j->id);
-            j->is_bad = read_job(w, j, e) < 0;
-            if (j->is_bad)
-                fprintf(stderr, "%s: %s\n", j->id, e->text);
+            watched_job_read(j, &w->agents);
             j->is_elsewhere = is_run_elsewhere(j);
         }
         j->place = list[i].place;
@@ -181,7 +91,7 @@ static int merge_list(struct queue_watcher *w, const struct queued_job *list, si
         if (!w->jobs[i].is_seen && w->jobs[i].pid)
             jobs[k++] = w->jobs[i];
         else if (!w->jobs[i].is_seen)
-            forget_job(&w->jobs[i]);
+            watched_job_forget(&w->jobs[i]);
     }
     free(w->jobs);
     w->jobs = jobs;
@@ -220,20 +130,30 @@ static void release_promises(struct queue_watcher *w, struct watched_job *j)
     }
 }
 
+/* Has the process neither run the job nor returned it for its agents? It would fail again at once. */
+static bool has_failed(const struct watched_job *j, int status)
+{
+    if (!j->is_placed || !WIFEXITED(status))
+        return true;
+    return WEXITSTATUS(status) != QUEUE_JOB_ENDED &&
+           (WEXITSTATUS(status) != QUEUE_JOB_WAITS || j->is_resumed);
+}
+
 static void take_end(struct queue_watcher *w, struct watched_job *j)
 {
-    bool was_placed = j->is_placed;
+    bool was_placed = j->is_placed, is_failure;
     int status = 0;
 
     if (waitpid(j->pid, &status, WNOHANG) == 0)
         return;
+    is_failure = has_failed(j, status);
     release_promises(w, j);
     close(j->fd);
     j->fd = -1;
     j->pid = 0;
-    read_attempt(j);
-    j->n_refused = was_placed ? 0 : j->n_refused + 1;
-    j->again_at = clock_now() + fmin(AGAIN_MOST_S, ldexp(AGAIN_S, j->n_refused < 10 ? j->n_refused : 10));
+    watched_job_read_attempt(j);
+    j->n_failed = is_failure ? j->n_failed + 1 : 0;
+    j->again_at = clock_now() + fmin(AGAIN_MOST_S, ldexp(AGAIN_S, j->n_failed < 10 ? j->n_failed : 10));
     /* Until it is tried again, the agents must not take the silence of this process for a pass. */
     for (size_t i = 0; !was_placed && i < j->plan.n_workers + j->plan.n_servers; i++)
         w->agents.list[j->chosen[i]]->ask_at = j->again_at;
@@ -291,7 +211,7 @@ static int start_job(struct queue_watcher *w, struct watched_job *j, const size_
     if (note_attempt(w, j, chosen, e) < 0 || start_process(w, j, e) < 0)
         return e->code;
     memcpy(j->chosen, chosen, n * sizeof *chosen);
-    j->is_placed = false;
+    j->is_placed = j->is_resumed = false;
     for (size_t i = 0; i < n; i++)
         w->agents.list[chosen[i]]->n_promised++;
     return 0;
@@ -328,9 +248,9 @@ static void resume_jobs(struct queue_watcher *w)
         struct watched_job *j = &w->jobs[i];
 
         if (j->pid || j->is_elsewhere || clock_now() < j->again_at ||
-            !(j->is_bad || is_cancelled(j) || has_record_of_start(j)))
+            !(j->bad[0] || is_cancelled(j) || has_record_of_start(j)))
             continue;
-        j->is_placed = true; /* no promises */
+        j->is_placed = j->is_resumed = true; /* no promises */
         j->again_at = clock_now() + AGAIN_S;
         if (start_process(w, j, &e) < 0)
             fprintf(stderr, "%s\n", e.text);
@@ -397,7 +317,7 @@ static int choose_waiting(struct queue_watcher *w, struct err *e)
     for (size_t i = 0; i < w->n; i++) {
         struct watched_job *j = &w->jobs[i];
 
-        j->plan.is_waiting = !j->pid && !j->is_elsewhere && !j->is_bad;
+        j->plan.is_waiting = !j->pid && !j->is_elsewhere && !j->bad[0];
         j->plan.is_possible = j->plan.is_waiting && queue_plan_is_possible(&j->plan, agents);
     }
     free(agents);
@@ -456,6 +376,10 @@ static void say_why(char *out, size_t size, const struct queue_watcher *w, const
     size_t n = j->plan.n_listed + j->plan.n_servers, n_needed = j->plan.n_workers + j->plan.n_servers;
     size_t n_free = 0;
 
+    if (j->bad[0]) {
+        snprintf(out, size, "its files in the queue cannot be read: %s", j->bad);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         const struct queue_agent *q = w->agents.list[j->agents[i]];
 
@@ -481,7 +405,7 @@ static void say_state(struct queue_watcher *w)
     for (size_t i = 0; i < w->n; i++) {
         const struct watched_job *j = &w->jobs[i];
 
-        if (j->pid || j->is_elsewhere || j->is_bad)
+        if (j->pid || j->is_elsewhere)
             continue;
         say_why(why, sizeof why, w, j);
         json_array_append_new(waiting, json_pack("{s:s, s:o}", "id", j->id, "why", json_text(why, SIZE_MAX)));
@@ -540,7 +464,7 @@ static int open_watcher(struct queue_watcher *w, struct err *e)
 static void close_watcher(struct queue_watcher *w)
 {
     for (size_t i = 0; i < w->n; i++)
-        forget_job(&w->jobs[i]);
+        watched_job_forget(&w->jobs[i]);
     free(w->jobs);
     json_decref(w->said);
     if (w->agents.http)
