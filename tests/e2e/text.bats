@@ -58,6 +58,7 @@ wider_model() {
     [[ "$output" == *'model "gpt-xs" predicts 256 tokens, the data set has 300'* ]]
 }
 
+# bats test_tags=check
 @test "a job on text ends with the same weights on agents, simulated, and resumed, bit for bit" {
     start_agents 2
     wider_model 300
