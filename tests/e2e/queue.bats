@@ -178,6 +178,7 @@ users_in_order() { api 0 GET /v1/jobs | jq -r '.jobs | sort_by(.started_at) | ma
     long_job --codec gated.c --round-timeout "$TEST_LIMIT" --node_count 1 --detach --no-queue -o holder # has agent 0
     local two one
     two=$(queued --node_count 2 -o two)
+    within 60 status_says "$two" "1 of 2 agents that it may use are free" # both have answered
     one=$(queued --node_count 1 -o one)
     within 60 status_says "$one" "place 2 of 2"
     "$SUBMIT" cancel "$(only_running 0)"
