@@ -249,7 +249,7 @@ int main(int argc, char **argv)
 {
     struct rlimit no_core = {0, 0};
     bool is_token = argc > 1 && strcmp(argv[1], "token") == 0;
-    unsigned verb = is_token ? AGENT_TOKEN : AGENT_RUN;
+    uint64_t verb = is_token ? AGENT_TOKEN : AGENT_RUN;
     struct agent_options o;
     struct err e = {0};
     int rc;

@@ -107,7 +107,7 @@ static int refuse_dash(const struct args_option *t, struct err *e)
 }
 
 /* The value of an option that is a path; NULL: the option is no path, or not of this verb. */
-static char *option_path(struct options *o, unsigned verb, const struct args_option *t)
+static char *option_path(struct options *o, uint64_t verb, const struct args_option *t)
 {
     bool is_trace = t->offset == offsetof(struct options, trace);
 
@@ -115,7 +115,7 @@ static char *option_path(struct options *o, unsigned verb, const struct args_opt
 }
 
 /* *at: the option's value "-" that stands for standard output; NULL: none. */
-static int find_dash(char **at, struct options *o, unsigned verb, struct err *e)
+static int find_dash(char **at, struct options *o, uint64_t verb, struct err *e)
 {
     const struct args_option *t = options_table.options;
 
@@ -144,7 +144,7 @@ struct output_file {
 
 /* Before a verb runs: replaces the "-" in its options by the temporary file. ERR_USAGE: "-" is refused
  * there. */
-static int redirect_file(struct output_file *f, struct options *o, unsigned verb, struct err *e)
+static int redirect_file(struct output_file *f, struct options *o, uint64_t verb, struct err *e)
 {
     char *at;
 

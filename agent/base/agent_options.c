@@ -143,7 +143,7 @@ const char *agent_token_usage(char *out, size_t size, const char *name)
     return out;
 }
 
-void agent_usage(FILE *f, unsigned verb, const char *name)
+void agent_usage(FILE *f, uint64_t verb, const char *name)
 {
     char text[2048];
 
@@ -159,7 +159,7 @@ void agent_usage(FILE *f, unsigned verb, const char *name)
     fputs(agent_exit_help, f);
 }
 
-int agent_options_parse(struct agent_options *out, unsigned verb, int argc, char **argv, struct err *e)
+int agent_options_parse(struct agent_options *out, uint64_t verb, int argc, char **argv, struct err *e)
 {
     *out = (struct agent_options){.port = AGENT_PORT,
                                   .bind = "127.0.0.1",

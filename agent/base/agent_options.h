@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "shared/base/args.h"
@@ -65,7 +66,7 @@ struct agent_options {
 };
 
 /* Parses as shared/base/args.h describes. ERR_USAGE. */
-int agent_options_parse(struct agent_options *out, unsigned verb, int argc, char **argv, struct err *e);
+int agent_options_parse(struct agent_options *out, uint64_t verb, int argc, char **argv, struct err *e);
 
 /* Sets o->dir without --dir: agent-PORT in the user's state folder. */
 int agent_default_folder(struct agent_options *o, struct err *e);
@@ -77,6 +78,6 @@ extern const char agent_exit_help[];
 const char *agent_token_usage(char *out, size_t size, const char *name);
 
 /* Prints the text of --help; `name`: of the program. */
-void agent_usage(FILE *f, unsigned verb, const char *name);
+void agent_usage(FILE *f, uint64_t verb, const char *name);
 
 #endif

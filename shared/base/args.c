@@ -37,7 +37,7 @@ static void fold_name(char *name)
 }
 
 /* The options of a verb, for getopt_long. A leading '-' makes it return operands in order. */
-static void build_tables(struct getopt_tables *k, const struct args *a, unsigned verb)
+static void build_tables(struct getopt_tables *k, const struct args *a, uint64_t verb)
 {
     size_t n = 0, n_shorts = 0;
 
@@ -229,7 +229,7 @@ static int add_operand(struct args_found *found, const char *text, struct err *e
 }
 
 /* `c`: what getopt_long has returned, or `optopt`. */
-static const struct args_option *option_of(const struct args *a, unsigned verb, int c)
+static const struct args_option *option_of(const struct args *a, uint64_t verb, int c)
 {
     if (c >= LONG)
         return &a->options[c - LONG];
@@ -258,7 +258,7 @@ static int check_value(const struct getopt_tables *k, const struct args_option *
     return err_hint(e, "--%s=%s gives it that value.", name, word);
 }
 
-static int take_option(const struct args *a, unsigned verb, int c, void *out, struct args_found *found,
+static int take_option(const struct args *a, uint64_t verb, int c, void *out, struct args_found *found,
                        struct err *e)
 {
     const struct args_option *t = option_of(a, verb, c == ':' || c == '?' ? optopt : c);
@@ -276,7 +276,7 @@ static int take_option(const struct args *a, unsigned verb, int c, void *out, st
     return args_set(t, optarg, out, e);
 }
 
-int args_parse(const struct args *a, unsigned verb, int argc, char **argv, void *out,
+int args_parse(const struct args *a, uint64_t verb, int argc, char **argv, void *out,
                struct args_found *found, struct err *e)
 {
     struct getopt_tables k;
@@ -433,7 +433,7 @@ static void print_option(FILE *f, const struct args_option *t, const void *defau
     args_wrap(f, right, LEFT + 1, RIGHT);
 }
 
-void args_help(FILE *f, const struct args *a, unsigned verb, const void *defaults)
+void args_help(FILE *f, const struct args *a, uint64_t verb, const void *defaults)
 {
     for (int g = 0; a->groups[g]; g++) {
         bool is_named = false;

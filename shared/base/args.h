@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "shared/base/err.h"
@@ -36,7 +37,7 @@ struct args_option {
     const char *shorts; /* each character is a short option */
     enum args_kind kind;
     size_t offset, size;
-    unsigned verbs;    /* the verbs that accept it, as bits defined by the caller */
+    uint64_t verbs;    /* the verbs that accept it, as bits defined by the caller */
     int group;         /* index of its heading in --help */
     const char *value; /* the value's name in --help; ARGS_CHOICE_TEXT and ARGS_CHOICE: the choices */
     const char *help;
@@ -65,7 +66,7 @@ struct args_found {
 
 /* Sets the members of `out` for the options in argv; argv[0] is skipped. Strings still belong to argv, in
  * which '_' is changed to '-' in the names of options. ERR_USAGE. */
-int args_parse(const struct args *a, unsigned verb, int argc, char **argv, void *out,
+int args_parse(const struct args *a, uint64_t verb, int argc, char **argv, void *out,
                struct args_found *found, struct err *e);
 
 /* Sets one option as if it were in argv. */
@@ -84,7 +85,7 @@ void args_name(char out[ARGS_NAME], const struct args_option *t);
 
 /* Prints the --help lines of a verb's options, under the headings of their groups, with their defaults unless
  * `defaults` is NULL. */
-void args_help(FILE *f, const struct args *a, unsigned verb, const void *defaults);
+void args_help(FILE *f, const struct args *a, uint64_t verb, const void *defaults);
 
 /* Prints a text and a line feed, broken between words into lines of `width` characters; the lines after the
  * first begin at `column`. */

@@ -32,7 +32,7 @@ static bool is_named(const struct args_option *t, const char *key)
     return setting && options_is_same_name(setting, key);
 }
 
-static const struct args_option *find_option(unsigned verb, const char *key)
+static const struct args_option *find_option(uint64_t verb, const char *key)
 {
     for (int i = 0; i < options_table.n; i++)
         if (options_in_config(&options_table.options[i], verb) && is_named(&options_table.options[i], key))
@@ -47,7 +47,7 @@ static void with_underscores(char *key)
 }
 
 /* The hint has the option's key, for another of its names, too. */
-static int unknown(unsigned verb, const char *key, struct err *e)
+static int unknown(uint64_t verb, const char *key, struct err *e)
 {
     char names[ARGS_MAX][ARGS_NAME], typed[ARGS_NAME];
     const char *choices[ARGS_MAX + 1];
@@ -133,7 +133,7 @@ static int set_one(struct options *o, const struct args_option *t, const json_t 
     return args_set(t, text, o, e);
 }
 
-static int take_object(struct options *o, unsigned verb, const json_t *doc, struct err *e)
+static int take_object(struct options *o, uint64_t verb, const json_t *doc, struct err *e)
 {
     const char *key;
     json_t *v;
@@ -164,7 +164,7 @@ static void folder_of(char out[PATH_MAX], const char *path)
     snprintf(out, PATH_MAX, "%.*s", slash ? (int)(slash - path) + (slash == path) : 1, slash ? path : ".");
 }
 
-int options_take_document(struct options *o, unsigned verb, const json_t *doc, const char *folder,
+int options_take_document(struct options *o, uint64_t verb, const json_t *doc, const char *folder,
                           bool is_changed, struct err *e)
 {
     if (!json_is_object(doc))
@@ -174,7 +174,7 @@ int options_take_document(struct options *o, unsigned verb, const json_t *doc, c
                : take_object(o, verb, doc, e);
 }
 
-int options_take_config(struct options *o, unsigned verb, const char *path, bool is_changed, struct err *e)
+int options_take_config(struct options *o, uint64_t verb, const char *path, bool is_changed, struct err *e)
 {
     char folder[PATH_MAX];
 

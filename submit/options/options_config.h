@@ -10,10 +10,10 @@
  * all. `is_changed`: the command line changes an option of the job; what the earlier job has chosen by itself
  * is then chosen anew. ERR_CONFIG: the file is invalid, or describes the run of an executor; ERR_NOT_FOUND:
  * the file, or one that it names, does not exist. */
-int options_take_config(struct options *o, unsigned verb, const char *path, bool is_changed, struct err *e);
+int options_take_config(struct options *o, uint64_t verb, const char *path, bool is_changed, struct err *e);
 
 /* The same of a document in `folder`; the options may point into it. */
-int options_take_document(struct options *o, unsigned verb, const json_t *doc, const char *folder,
+int options_take_document(struct options *o, uint64_t verb, const json_t *doc, const char *folder,
                           bool is_changed, struct err *e);
 
 /* A JSON Schema (2020-12) of these documents. NULL: no memory. */

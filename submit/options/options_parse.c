@@ -297,7 +297,7 @@ static int apply_preset(struct options *o, struct err *e)
 }
 
 /* Loads the options of the earlier job, then applies those of this command line. */
-static int parse_resumed(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
+static int parse_resumed(struct options *o, uint64_t verb, int argc, char **argv, struct err *e)
 {
     struct options given = *o, earlier;
 
@@ -312,7 +312,7 @@ static int parse_resumed(struct options *o, unsigned verb, int argc, char **argv
 }
 
 /* Parses one KEY=VALUE of --set as --KEY=VALUE. */
-static int set_one(struct options *o, unsigned verb, const char *text, struct err *e)
+static int set_one(struct options *o, uint64_t verb, const char *text, struct err *e)
 {
     char first[] = "set", option[PATH_MAX], name[ARGS_NAME];
     char *argv[] = {first, option, NULL};
@@ -335,7 +335,7 @@ static int set_one(struct options *o, unsigned verb, const char *text, struct er
     return 0;
 }
 
-static int set_all(struct options *o, unsigned verb, const char *const *sets, struct err *e)
+static int set_all(struct options *o, uint64_t verb, const char *const *sets, struct err *e)
 {
     for (; *sets; sets++)
         if (set_one(o, verb, *sets, e) < 0)
@@ -386,7 +386,7 @@ static bool changes_job(const struct options *given)
 }
 
 /* Loads the options of the file, then applies those of this command line. */
-static int parse_configured(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
+static int parse_configured(struct options *o, uint64_t verb, int argc, char **argv, struct err *e)
 {
     struct options given = *o;
     bool by_file[ARGS_MAX];
@@ -430,7 +430,7 @@ static int hint_program(const struct options *o, int argc, char **argv, struct e
                     nearest[0] ? " " : "");
 }
 
-int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e)
+int options_parse(struct options *o, uint64_t verb, int argc, char **argv, struct err *e)
 {
     options_defaults(o);
     if (args_parse(&options_table, verb, argc, argv, o, &o->args, e) < 0)
@@ -450,7 +450,7 @@ int options_rerun(struct options *o, const struct options *given, const json_t *
                   struct err *e)
 {
     const json_t *texts = json_object_get(json_object_get(doc, "facts"), "options");
-    const unsigned verb = json_object_get(texts, "exec") ? FOR_RUN : FOR_SUBMIT;
+    const uint64_t verb = json_object_get(texts, "exec") ? FOR_RUN : FOR_SUBMIT;
 
     options_defaults(o);
     if (options_take_run(o, verb, doc, folder, changes_job(given), e) < 0)

@@ -106,7 +106,7 @@ void options_drop_lists(json_t *texts)
 
 /* True if a job that is resumed or submitted again takes the option from the earlier job, which was submitted
  * by this verb: the options of the job itself, and the list of agents. */
-static bool is_inherited(const struct args_option *t, unsigned verb)
+static bool is_inherited(const struct args_option *t, uint64_t verb)
 {
     return (t->verbs & verb) && (t->group == JOB || is_list(t));
 }
@@ -158,7 +158,7 @@ static int take_text(struct options *o, const struct args_option *t, const json_
 /* Sets the inherited options from the texts written by options_json. `given`, by index in the table: the
  * options of this command line, which take precedence if they may differ; NULL: none, and the job starts with
  * the same weights as the earlier one. */
-static int take_texts(struct options *o, unsigned verb, const bool *given, const json_t *texts, struct err *e)
+static int take_texts(struct options *o, uint64_t verb, const bool *given, const json_t *texts, struct err *e)
 {
     for (int i = 0; i < options_table.n; i++) {
         const struct args_option *t = &options_table.options[i];
@@ -171,14 +171,14 @@ static int take_texts(struct options *o, unsigned verb, const bool *given, const
     return 0;
 }
 
-int options_take_texts(struct options *o, unsigned verb, const json_t *texts, struct err *e)
+int options_take_texts(struct options *o, uint64_t verb, const json_t *texts, struct err *e)
 {
     if (is_of_executor(texts) && !(verb & FOR_RUN))
         return err_set(e, ERR_CONFIG, "the job ran an executor: job_submit rerun runs it again");
     return take_texts(o, verb, NULL, texts, e);
 }
 
-int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, struct err *e)
+int options_take_of_job(struct options *o, uint64_t verb, const json_t *texts, struct err *e)
 {
     const char *theirs = json_string_value(json_object_get(texts, "dataset"));
     size_t n = strcspn(o->settings.dataset, ":");
@@ -201,7 +201,7 @@ int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, s
     return 0;
 }
 
-int options_take_record(struct options *o, unsigned verb, const json_t *texts, bool has_job, struct err *e)
+int options_take_record(struct options *o, uint64_t verb, const json_t *texts, bool has_job, struct err *e)
 {
     options_defaults(o);
     for (int i = 0; i < options_table.n; i++) {
@@ -370,7 +370,7 @@ static int take_simulation(struct options *o, const json_t *run, struct err *e)
     return rc < 0 ? err_at(e, "/facts/simulation/options") : 0;
 }
 
-int options_take_run(struct options *o, unsigned verb, const json_t *doc, const char *folder, bool is_changed,
+int options_take_run(struct options *o, uint64_t verb, const json_t *doc, const char *folder, bool is_changed,
                      struct err *e)
 {
     const json_t *facts = json_object_get(doc, "facts");

@@ -10,7 +10,7 @@
 #include "submit/compat/presets.h"
 #include "submit/data/data_sets.h"
 
-enum { FOR_MODEL_AND_DATA = FOR_JOB | FOR_PREDICT };
+#define FOR_MODEL_AND_DATA (FOR_JOB | FOR_PREDICT)
 
 #define AT(m)    ARGS_AT(struct options, m)
 #define GIVEN(m) .given = offsetof(struct options, m)
@@ -555,7 +555,7 @@ const char *options_output(const struct options *o)
     return o->is_to_stdout ? "standard output" : o->output;
 }
 
-void options_help(FILE *f, unsigned verb)
+void options_help(FILE *f, uint64_t verb)
 {
     struct options defaults;
 
@@ -581,7 +581,7 @@ bool options_is_shown(const struct options *o, const struct args_option *t)
            !is_label(t);
 }
 
-bool options_in_config(const struct args_option *t, unsigned verb)
+bool options_in_config(const struct args_option *t, uint64_t verb)
 {
     return (t->verbs & verb) && t->group != OUTPUT && !is_source(t) &&
            t->offset != offsetof(struct options, retrieve);

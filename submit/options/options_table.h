@@ -22,7 +22,7 @@ bool options_is_given(const struct options *o, size_t offset);
 
 /* True if a document of --config may have the option for this verb: options of the job, and of where it
  * runs. */
-bool options_in_config(const struct args_option *t, unsigned verb);
+bool options_in_config(const struct args_option *t, uint64_t verb);
 /* The option's key there: its first name, with '_'. */
 void options_config_key(char out[ARGS_NAME], const struct args_option *t);
 /* The key of the setting that it sets, in the settings of run.json; NULL: none. */
@@ -36,7 +36,7 @@ bool options_is_shown(const struct options *o, const struct args_option *t);
 int options_check_resume(const struct options *o, const struct options *earlier, struct err *e);
 /* Takes all options of an earlier job that `verb` has, over the defaults. ERR_CONFIG: the job ran an
  * executor, and the verb does not. */
-int options_take_texts(struct options *o, unsigned verb, const json_t *texts, struct err *e);
+int options_take_texts(struct options *o, uint64_t verb, const json_t *texts, struct err *e);
 /* Takes those of the job in `folder`, except the ones that are `given` (by index in the table) and may
  * differ; `without_agents`: not the list of agents either. o->document: its run.json. */
 int options_take_earlier(struct options *o, bool without_agents, const bool *given, const char *folder,
@@ -46,7 +46,7 @@ int options_take_earlier(struct options *o, bool without_agents, const bool *giv
 void options_take_arguments(struct options *o, const json_t *doc);
 /* Takes those of the run.json `doc`, in `folder`, to repeat the job; arguments and errors as for
  * options_take_document(). */
-int options_take_run(struct options *o, unsigned verb, const json_t *doc, const char *folder, bool is_changed,
+int options_take_run(struct options *o, uint64_t verb, const json_t *doc, const char *folder, bool is_changed,
                      struct err *e);
 
 #endif

@@ -14,44 +14,43 @@
 #include "shared/job/settings.h"
 #include "shared/job/simulation.h"
 
-/* The verbs that take an option, as bits. */
-enum {
-    FOR_SUBMIT = 1 << 0,
-    FOR_LIST = 1 << 1,
-    FOR_STATUS = 1 << 2,
-    FOR_WAIT = 1 << 3,
-    FOR_LOGS = 1 << 4,
-    FOR_CANCEL = 1 << 5,
-    FOR_FETCH = 1 << 6,
-    FOR_DATA = 1 << 7,
-    FOR_MODEL = 1 << 8,
-    FOR_CODECS = 1 << 9,
-    FOR_SIMULATE = 1 << 10,
-    FOR_JOIN = 1 << 11,
-    FOR_DOCTOR = 1 << 12,
-    FOR_WHY = 1 << 13,
-    FOR_RERUN = 1 << 14,
-    FOR_JOINED = 1 << 15,
-    FOR_PREDICT = 1 << 16,
-    FOR_LAUNCH = 1 << 17, /* with FOR_SUBMIT: its own options */
-    FOR_RUN = 1 << 18,
-    FOR_SNAPSHOT = 1 << 19,
-    FOR_EXPORT = 1 << 20,
-    FOR_REPORT = 1 << 21,
-    FOR_BROWSE = 1 << 22,
-    FOR_COMPARE = 1 << 23,
-    FOR_QUEUE = 1 << 24,
-    FOR_SWEEP = 1 << 25, /* with FOR_SUBMIT and FOR_SIMULATE: its own options */
-    FOR_PLOT = 1 << 26,
-    FOR_PLAIN = 1 << 27, /* no options of its own */
-    FOR_AGENTS = FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH |
-                 FOR_DOCTOR | FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE,
-    FOR_PACK = 1 << 28,
-    FOR_JOB = FOR_SUBMIT | FOR_SIMULATE | FOR_PACK, /* those of a job that a simulation also supports */
-    FOR_RANKS = 1 << 29,                            /* with FOR_PACK: its own options */
-    FOR_SLURM = 1 << 30,                            /* with FOR_SUBMIT: of a job without agents, by Slurm */
-    FOR_ALL = 0x7fffffff
-};
+/* The verbs that take an option, as bits; an enum would have room for 31. */
+#define FOR_SUBMIT   (UINT64_C(1) << 0)
+#define FOR_LIST     (UINT64_C(1) << 1)
+#define FOR_STATUS   (UINT64_C(1) << 2)
+#define FOR_WAIT     (UINT64_C(1) << 3)
+#define FOR_LOGS     (UINT64_C(1) << 4)
+#define FOR_CANCEL   (UINT64_C(1) << 5)
+#define FOR_FETCH    (UINT64_C(1) << 6)
+#define FOR_DATA     (UINT64_C(1) << 7)
+#define FOR_MODEL    (UINT64_C(1) << 8)
+#define FOR_CODECS   (UINT64_C(1) << 9)
+#define FOR_SIMULATE (UINT64_C(1) << 10)
+#define FOR_JOIN     (UINT64_C(1) << 11)
+#define FOR_DOCTOR   (UINT64_C(1) << 12)
+#define FOR_WHY      (UINT64_C(1) << 13)
+#define FOR_RERUN    (UINT64_C(1) << 14)
+#define FOR_JOINED   (UINT64_C(1) << 15)
+#define FOR_PREDICT  (UINT64_C(1) << 16)
+#define FOR_LAUNCH   (UINT64_C(1) << 17) /* with FOR_SUBMIT: its own options */
+#define FOR_RUN      (UINT64_C(1) << 18)
+#define FOR_SNAPSHOT (UINT64_C(1) << 19)
+#define FOR_EXPORT   (UINT64_C(1) << 20)
+#define FOR_REPORT   (UINT64_C(1) << 21)
+#define FOR_BROWSE   (UINT64_C(1) << 22)
+#define FOR_COMPARE  (UINT64_C(1) << 23)
+#define FOR_QUEUE    (UINT64_C(1) << 24)
+#define FOR_SWEEP    (UINT64_C(1) << 25) /* with FOR_SUBMIT and FOR_SIMULATE: its own options */
+#define FOR_PLOT     (UINT64_C(1) << 26)
+#define FOR_PLAIN    (UINT64_C(1) << 27) /* no options of its own */
+#define FOR_PACK     (UINT64_C(1) << 28)
+#define FOR_RANKS    (UINT64_C(1) << 29) /* with FOR_PACK: its own options */
+#define FOR_SLURM    (UINT64_C(1) << 30) /* with FOR_SUBMIT: of a job without agents, by Slurm */
+#define FOR_ALL      UINT64_MAX
+#define FOR_AGENTS                                                                                           \
+    (FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH | FOR_DOCTOR |        \
+     FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE)
+#define FOR_JOB (FOR_SUBMIT | FOR_SIMULATE | FOR_PACK) /* those of a job that a simulation also supports */
 
 enum { RETRIES_MAX = 100 };
 
@@ -154,7 +153,7 @@ struct options {
  * options and worker list in the earlier job's run.json replace the defaults; with --config those of a file.
  * --set KEY=VALUE is the same as --KEY=VALUE. ERR_USAGE; ERR_CONFIG: run.json or the file is invalid;
  * ERR_NOT_FOUND: one of them, or a file it names, does not exist. */
-int options_parse(struct options *o, unsigned verb, int argc, char **argv, struct err *e);
+int options_parse(struct options *o, uint64_t verb, int argc, char **argv, struct err *e);
 /* Is the argument one of the flags that every verb takes and that only change what is printed, as --json, or
  * several short ones, as -qv? */
 bool options_is_message_flag(const char *arg);
@@ -171,11 +170,11 @@ int options_rerun(struct options *o, const struct options *given, const json_t *
 /* Sets the options of `verb` that describe a job to what its run.json records (`texts`), except those that
  * are given. A data set of another kind than the job's is not read from the job's --data. ERR_NOT_FOUND: a
  * file is gone. */
-int options_take_of_job(struct options *o, unsigned verb, const json_t *texts, struct err *e);
+int options_take_of_job(struct options *o, uint64_t verb, const json_t *texts, struct err *e);
 
 /* Sets the options of `verb` to what a record of a job has of them (options_json()); those of the job itself
  * only with `has_job`. Files that they name need not be there: some are written when the job has ended. */
-int options_take_record(struct options *o, unsigned verb, const json_t *texts, bool has_job, struct err *e);
+int options_take_record(struct options *o, uint64_t verb, const json_t *texts, bool has_job, struct err *e);
 
 /* Was the option that sets the member at `offset` given, with another value than its default, on this command
  * line or in the run.json of a job that is submitted again? Options of a preset (presets.h), and those that a
@@ -196,7 +195,7 @@ bool options_retry_on(const struct options *o, const char *reason);
 int options_setting_error(struct err *e);
 
 /* The part of --help that lists the options of a verb. */
-void options_help(FILE *f, unsigned verb);
+void options_help(FILE *f, uint64_t verb);
 
 /* All options of a job as an object of strings, for run.json, with absolute paths. */
 json_t *options_json(const struct options *o);

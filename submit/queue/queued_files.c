@@ -164,7 +164,7 @@ fail:
 static int take_options(struct options *o, const json_t *record, struct err *e)
 {
     const json_t *texts = json_object_get(json_object_get(record, "facts"), "options");
-    unsigned verb = json_object_get(texts, "exec") ? FOR_RUN : FOR_SUBMIT;
+    uint64_t verb = json_object_get(texts, "exec") ? FOR_RUN : FOR_SUBMIT;
 
     if (options_take_record(o, verb, texts, false, e) < 0 ||
         (o->retries > 0 && options_take_record(o, verb, texts, true, e) < 0))

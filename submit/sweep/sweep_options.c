@@ -30,7 +30,7 @@ static void add_option(json_t *list, const struct args_option *t, const struct o
         json_array_append_new(list, json_sprintf("--%s", name));
 }
 
-json_t *sweep_list_options(const struct options *o, unsigned verb, bool without_job)
+json_t *sweep_list_options(const struct options *o, uint64_t verb, bool without_job)
 {
     json_t *list = json_array();
 
@@ -46,7 +46,7 @@ json_t *sweep_list_options(const struct options *o, unsigned verb, bool without_
 
 int sweep_check_options(const struct options *o, struct err *e)
 {
-    const unsigned verb = o->simulate ? FOR_SIMULATE : FOR_SUBMIT;
+    const uint64_t verb = o->simulate ? FOR_SIMULATE : FOR_SUBMIT;
     char name[ARGS_NAME];
 
     for (int i = 0; i < options_table.n; i++) {

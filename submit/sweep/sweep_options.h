@@ -9,7 +9,7 @@ int sweep_check_options(const struct options *o, struct err *e);
 /* The options given that the verb takes, without those of the sweep itself: ["--epochs=2", ...].
  * `without_job`: without those that define the job, which a resumed job takes from the earlier one. The
  * caller owns the list. */
-json_t *sweep_list_options(const struct options *o, unsigned verb, bool without_job);
+json_t *sweep_list_options(const struct options *o, uint64_t verb, bool without_job);
 /* Has the user chosen when the runs keep checkpoints, or that they keep none? */
 bool sweep_has_own_checkpoints(const struct options *o);
 

@@ -20,7 +20,7 @@ struct verb {
         SHOWS,
         WORKS
     } purpose; /* SHOWS: the verb only prints; WORKS: it does more, and the output only reports it */
-    unsigned options;
+    uint64_t options;
     int max_operands; /* ARGS_OPERANDS: any number, or the verb checks them itself */
     const char *operands, *help;
     enum verb_group group;

@@ -37,7 +37,7 @@ static struct meal m;
 static struct args_found found;
 static struct err e;
 
-static int parse(unsigned verb, const char *const *given)
+static int parse(uint64_t verb, const char *const *given)
 {
     static struct unit_argv argv;
 

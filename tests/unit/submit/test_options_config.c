@@ -9,7 +9,7 @@ static struct err e;
 static const char *folder;
 
 /* Parses the arguments of a verb, with --config FILE where the file has this text. */
-static int parse_as(unsigned verb, const char *text, const char *const *arguments)
+static int parse_as(uint64_t verb, const char *text, const char *const *arguments)
 {
     static struct unit_argv argv; /* operands point into it */
     static char path[128];

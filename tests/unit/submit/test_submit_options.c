@@ -5,7 +5,7 @@
 #include "submit/options/options_table.h"
 #include "tests/unit/unit.h"
 
-static int parse(struct options *o, unsigned verb, struct err *e, const char *const *arguments)
+static int parse(struct options *o, uint64_t verb, struct err *e, const char *const *arguments)
 {
     static struct unit_argv argv; /* operands point into it */
 
