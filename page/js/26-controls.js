@@ -223,3 +223,40 @@ psgd.controls = (() => {
 
     return make;
 })();
+
+/* The target accuracy of runs that are compared, in percent. */
+psgd.target = {
+    /* That of the address; null: none. */
+    of: (query) => {
+        const v = Number(query.get('target'));
+        return v > 0 && v <= 1 ? v : null;
+    },
+    /* A field for it. now(): the one in use. change(v) is called with the one that was typed; null: the common one. */
+    field: (now, change) => {
+        const {h} = psgd;
+        const id = psgd.id('target');
+        const put = () => {
+            const v = now();
+            input.value = typeof v === 'number' ? Number((100 * v).toPrecision(6)) : '';
+        };
+        const input = h('input', {
+            type: 'number',
+            id,
+            min: 1,
+            max: 100,
+            step: 'any',
+            placeholder: 'common',
+            onchange: () => {
+                const v = Number(input.value) / 100;
+                if (input.value === '') change(null);
+                else if (v > 0 && v <= 1) change(v);
+                else put();
+            },
+        });
+        return {
+            element: h('div.control', {}, h('label', {for: id}, 'Target accuracy'), input, '%'),
+            /* Shows the one in use, unless somebody types another one. */
+            show: () => document.activeElement === input || put(),
+        };
+    },
+};

@@ -79,8 +79,7 @@ psgd.views.compare = (() => {
 
     return (r) => {
         const ids = [...new Set((r.query.get('ids') || '').split(',').filter(Boolean))];
-        const wanted_target = Number(r.query.get('target'));
-        let target = wanted_target > 0 && wanted_target <= 1 ? wanted_target : null /* the highest that all reached */,
+        let target = psgd.target.of(r.query) /* null: the highest that all reached */,
             docs = {},
             doc = null;
         const tables = h('div'),
@@ -183,7 +182,7 @@ psgd.views.compare = (() => {
             try {
                 doc = await psgd.source.compare(ids, target);
                 trouble.replaceChildren();
-                show_target();
+                target_field.show();
                 psgd.put(tables, doc, () => [
                     h('section', {}, h('h2', {}, 'Results'), result_table(doc)),
                     h('section', {}, h('h2', {}, 'Settings that differ'), settings_table(doc)),
@@ -194,31 +193,15 @@ psgd.views.compare = (() => {
             }
         }, 300);
 
-        const target_id = psgd.id('target');
-        function show_target() {
-            const v = target ?? doc?.target;
-            target_input.value = typeof v === 'number' ? Number((100 * v).toPrecision(6)) : '';
-        }
-        const target_input = h('input', {
-            type: 'number',
-            id: target_id,
-            min: 1,
-            max: 100,
-            step: 'any',
-            placeholder: 'common',
-            onchange: (e) => {
-                const v = Number(e.target.value) / 100;
-                if (e.target.value !== '' && !(v > 0 && v <= 1)) {
-                    show_target();
-                    return;
-                }
-                target = e.target.value === '' ? null : v;
+        const target_field = psgd.target.field(
+            () => target ?? doc?.target,
+            (v) => {
+                target = v;
                 route.amend({target});
                 load_tables();
                 show_commands();
             },
-        });
-        const target_field = h('div.control', {}, h('label', {for: target_id}, 'Target accuracy'), target_input, '%');
+        );
         const title = `${ids.length} runs compared`,
             crumb = h('a.crumb', {href: '#/'}, '‹ All jobs');
         if (ids.length < 2 || !psgd.source.compare) {
@@ -253,7 +236,7 @@ psgd.views.compare = (() => {
                     {},
                     charts.map((c) => c.element),
                 ),
-                h('div.controls.target', {}, target_field),
+                h('div.controls.target', {}, target_field.element),
                 tables,
                 commands,
             ),
