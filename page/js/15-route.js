@@ -8,7 +8,7 @@ psgd.route = (() => {
             .filter(Boolean)
             .map((part) => {
                 try {
-                    return decodeURIComponent(part);
+                    return psgd.clean(decodeURIComponent(part));
                 } catch {
                     return part;
                 }

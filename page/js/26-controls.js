@@ -17,9 +17,9 @@ psgd.controls = (() => {
         };
     }
 
-    function keep(s, xs, is_log) {
+    function keep(s, usual_x, is_log) {
         route.amend({
-            x: s.x === xs[0] ? '' : s.x,
+            x: s.x === usual_x ? '' : s.x,
             smooth: s.smoothing || '',
             log: s.is_log === is_log ? '' : Number(s.is_log),
             logx: s.is_log_x === null ? '' : Number(s.is_log_x),
@@ -49,8 +49,9 @@ psgd.controls = (() => {
     /* xs: the names of x. on_change('x' | 'look' | 'range' | 'curves'). is_log: the value without one in the address. */
     function make(query, xs, on_change, {is_log = false, log_title = 'Logarithmic y'} = {}) {
         const state = from_query(query, xs, is_log);
+        let usual_x = xs[0];
         const changed = (what) => {
-            keep(state, xs, is_log);
+            keep(state, usual_x, is_log);
             on_change(what);
         };
         const smooth_id = psgd.id('smooth'),
@@ -144,9 +145,7 @@ psgd.controls = (() => {
             );
         }
 
-        const element = h(
-            'div.controls',
-            {},
+        const over =
             xs.length < 2
                 ? null
                 : radios(
@@ -159,7 +158,11 @@ psgd.controls = (() => {
                           show();
                           changed('x');
                       },
-                  ),
+                  );
+        const element = h(
+            'div.controls',
+            {},
+            over,
             h(
                 'div.control',
                 {},
@@ -211,6 +214,13 @@ psgd.controls = (() => {
             /* Is x logarithmic in the plans of the charts? */
             set_log_x: (is_log_x) => {
                 log_x.checked = is_log_x;
+            },
+            /* The x of an address without one. */
+            set_usual_x: (x) => {
+                usual_x = x;
+                if (query.get('x')) return;
+                state.x = x;
+                over.querySelectorAll('input').forEach((input) => (input.checked = input.value === x));
             },
             zoom,
             set_curves,

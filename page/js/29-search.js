@@ -10,21 +10,29 @@ psgd.search = (() => {
         return found && Number.isFinite(Number(found[1])) ? Number(found[1]) * (unit ? scale[unit] : 1) : null;
     }
 
+    /* Spaces divide them, but for those between double quotes: note="a b". */
+    const split = (text) => text.match(/(?:"[^"]*"|[^\s])+/g) || [];
+    const bare = (text) => text.replace(/"/g, '');
+
     function parse(text) {
-        return text
-            .split(/\s+/)
-            .filter(Boolean)
-            .map((word) => {
-                const found = /^([\w./-]+)(<=|>=|!=|=|<|>|~)(.+)$/.exec(word);
-                if (!found) return {word: word.toLowerCase()};
-                const key = found[1].toLowerCase().replace(/-/g, '_');
-                return {
-                    key: short[key] || key,
-                    sign: found[2],
-                    value: found[3].toLowerCase(),
-                    number: number(found[3]),
-                };
-            });
+        return split(text).map((word) => {
+            const found = /^([\w./-]+)(<=|>=|!=|=|<|>|~)(.+)$/.exec(word);
+            if (!found) return {word: bare(word).toLowerCase()};
+            const key = found[1].toLowerCase().replace(/-/g, '_');
+            return {
+                key: short[key] || key,
+                sign: found[2],
+                value: bare(found[3]).toLowerCase(),
+                number: number(found[3]),
+                text: word,
+            };
+        });
+    }
+
+    /* A condition as text; null: the value cannot be written in one. */
+    function condition(key, sign, value) {
+        if (value === '' || /["\p{Cc}]/u.test(value) || !/^[\w./-]+$/.test(key)) return null;
+        return `${key}${sign}${/\s/.test(value) ? `"${value}"` : value}`;
     }
 
     /* A rule is also found without its parameters: codec=diloco finds diloco:every=20. */
@@ -55,6 +63,13 @@ psgd.search = (() => {
 
     return {
         parse,
+        condition,
+        /* The text with these conditions in place of all about the key. */
+        amended: (text, key, conditions) =>
+            [
+                ...split(text).filter((word) => parse(word)[0]?.key !== parse(`${key}=1`)[0].key),
+                ...conditions,
+            ].join(' '),
         /* `values`: what conditions are about, by name; `texts`: where words are looked for. */
         matches: (terms, values, texts) =>
             terms.every((t) =>

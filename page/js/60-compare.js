@@ -81,7 +81,8 @@ psgd.views.compare = (() => {
         const ids = [...new Set((r.query.get('ids') || '').split(',').filter(Boolean))];
         let target = psgd.target.of(r.query) /* null: the highest that all reached */,
             docs = {},
-            doc = null;
+            doc = null,
+            has_x = Boolean(r.query.get('x')); /* else bytes if the runs have different rules */
         const tables = h('div'),
             commands = h('div'),
             trouble = h('div');
@@ -191,6 +192,10 @@ psgd.views.compare = (() => {
             } catch (problem) {
                 trouble.replaceChildren(psgd.trouble(problem));
             }
+            if (has_x) return;
+            has_x = true;
+            controls.set_usual_x(doc?.settings.some((s) => s.name === 'codec') ? 'bytes' : 'step');
+            load_curves();
         }, 300);
 
         const target_field = psgd.target.field(
@@ -217,12 +222,13 @@ psgd.views.compare = (() => {
                 end: () => charts.forEach((c) => c.end()),
             };
         }
-        load_curves();
+        if (has_x) load_curves();
         load_tables();
         show_commands();
         const end = psgd.live.listen({recorded: (what) => ids.includes(what.id) && (load_curves(), load_tables())});
         return {
             title,
+            is_wide: true,
             element: h(
                 'div',
                 {},

@@ -30,6 +30,14 @@ psgd.views.sweep = (() => {
             zoom: controls.zoom,
             reset: () => controls.zoom(null, null),
         });
+        const axes = psgd.sweep_axes(
+            (key, conditions) => {
+                search.value = psgd.search.amended(search.value, key, conditions);
+                route.amend({q: search.value});
+                show();
+            },
+            () => psgd.search.parse(search.value).map((t) => t.text),
+        );
         const pareto = psgd.chart('Test accuracy at the end, over bytes', 'sweep-pareto', {});
         const search = h('input', {
             type: 'search',
@@ -201,12 +209,16 @@ psgd.views.sweep = (() => {
                         list.map((row) =>
                             h(
                                 'tr',
-                                {class: best.has(row) ? 'best' : null},
+                                {
+                                    class: best.has(row) ? 'best' : null,
+                                    onpointerenter: () => axes.light(row.key),
+                                    onpointerleave: () => axes.light(null),
+                                },
                                 h('td.pick', {}, pick(row)),
                                 settings.map((s, i) =>
                                     h(
                                         i ? 'td' : 'th',
-                                        {scope: i ? null : 'row'},
+                                        {scope: i ? null : 'row', title: format.text(row.values[s])},
                                         i
                                             ? null
                                             : h('span.swatch', {
@@ -283,6 +295,7 @@ psgd.views.sweep = (() => {
                     ? table(list)
                     : psgd.notice('No combination matches', 'Clear the filter, or list all combinations.'),
             );
+            axes.show(rows, list);
             count.textContent = `${list.length} of ${rows.length} combinations, ${doc.runs.length} runs`;
             show_picked();
             draw();
@@ -353,16 +366,18 @@ psgd.views.sweep = (() => {
                 lo: null,
                 hi: null,
             };
+            const bytes = points.map((p) => p.x[0]),
+                is_wide = psgd.plan.is_wide('bytes', points);
             pareto.show({
                 x_kind: 'bytes',
                 y_kind: 'percent',
                 y_title: 'accuracy',
                 curves: front.length > 1 ? [...points, {...line, ...edge}] : points,
-                is_log_x: psgd.plan.is_wide('bytes', points),
+                is_log_x: is_wide,
                 smoothing: 0,
-                from: null,
-                to: null,
-                empty: 'None of these runs has been tested.',
+                from: points.length ? (is_wide ? Math.min(...bytes) / 1.3 : 0) : null,
+                to: points.length ? Math.max(...bytes) * (is_wide ? 1.3 : 1.05) : null,
+                empty: 'None of these runs has been tested and has its bytes.',
             });
         }
 
@@ -461,6 +476,7 @@ psgd.views.sweep = (() => {
         });
         return {
             title,
+            is_wide: true,
             element: h(
                 'div',
                 {},
@@ -478,6 +494,7 @@ psgd.views.sweep = (() => {
                 h('div.toolbar', {}, search, compare_link),
                 hint,
                 place,
+                axes.element,
                 h('h2.hidden', {}, 'Curves'),
                 controls.element,
                 h('div.charts.compared', {}, accuracy.element, pareto.element),

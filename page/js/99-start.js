@@ -64,6 +64,7 @@
         shown = open(r);
         document.title = `${shown.title} · psgd`;
         main.replaceChildren(shown.element);
+        document.body.classList.toggle('whole', Boolean(shown.is_wide));
         if (!is_first) {
             scrollTo(0, 0);
             main.querySelector('h1')?.focus({preventScroll: true});

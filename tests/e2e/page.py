@@ -15,6 +15,7 @@ import webdriver  # noqa: E402
 
 HOSTILE = '<script>document.body.dataset.owned=1</script><img src=x onerror="document.body.dataset.owned=1">&lt;b&gt;"\'\u202e\uffff'
 ELSEWHERE = ('//evil.example/x', '../../x')  # which a result is not
+SWEEP = HOSTILE.replace('/', '_').replace('\u202e\uffff', '')  # the name of a folder
 TABS = ('', 'time', 'network', 'classes', 'log', 'settings', 'files')
 
 
@@ -63,6 +64,14 @@ def results(folder, job, name, n_nodes=2, n_steps=200, word='x'):
            'nodes': [{'node': n, 'role': 'worker', 'address': word, 'state': 'succeeded', 'reason': None, 'message': word, 'steps': n_steps,
                       'elapsed_s': 12.5} for n in range(n_nodes)], 'files': files}
     write(folder, 'run.json', json.dumps(run))
+
+
+def hostile_sweep(folder):
+    """A sweep whose texts are all hostile, and one of them very long."""
+    write(folder, 'sweep.json', '{}')
+    for i, rule in enumerate((HOSTILE, 'x' * 5000, 'fedavg "a b"')):
+        amended(f'{folder}/runs/{i}', f'j-swept00000{i}', HOSTILE * 20, {'codec': rule, 'learn_rate': HOSTILE if i else 0.1},
+                {'eval_loss': 0.5, 'eval_accuracy': 0.5 + i / 10})
 
 
 def amended(folder, job, name, settings, mean):
@@ -240,6 +249,7 @@ def sweep(b, url, name, csv_path):
     b.wait('p~rate: there are codec')
     b.type('input[type=search]', 'accuracy>0%')
     b.wait(lambda: len(cells(b)) == len(csv), 'all combinations again')
+    along_axes(b, csv)
     b.script('const e = document.querySelector("input[type=number]"); e.value = 1; e.dispatchEvent(new Event("change"))')
     b.wait('button~Bytes to 1.00')
     b.wait('p~1.00')
@@ -250,7 +260,33 @@ def sweep(b, url, name, csv_path):
     b.click(f'a=Compare {2 * len(csv)} runs')
     title_of(b, f'{2 * len(csv)} runs compared')
     b.wait('td~%')
+    b.wait(lambda: 'over bytes' in b.text('.chart .unit'), 'curves over bytes, because the rules differ')
+    b.click('label=step')
+    b.wait(lambda: 'x=step' in b.address(), 'the address to keep another x')
+    b.size(1920, 900)
+    assert b.script('return document.querySelector(".compared").getBoundingClientRect().right') > 1800
     only_from(b, origin(url))
+
+
+def along_axes(b, csv):
+    """The combinations as lines across axes: a value, by keys, and a range, by the mouse, filter the table."""
+    everything = len(csv)
+    assert len(b.find('.axes g')) == everything and b.text('.axis-title') == 'codec', b.text('.parallel')
+    b.script('document.querySelector(\'button[aria-label="Only codec fedavg"]\').focus()')
+    b.keys('Enter')
+    b.wait(lambda: {row['codec'] for row in cells(b)} == {'fedavg'}, 'one rule')
+    assert len(b.find('.axes g.listed')) == len(cells(b)) < everything == len(b.find('.axes g'))
+    assert b.script('return document.activeElement.getAttribute("aria-pressed")') == 'true'
+    b.keys('Enter')
+    b.wait(lambda: len(cells(b)) == everything, 'all rules again')
+    b.drag('.axis:nth-of-type(3) .axis-line', 0, 0.3, is_down=True)  # the upper part of the test accuracy
+    most = max(float(row['accuracy_mean']) for row in csv)
+    b.wait(lambda: 0 < len(cells(b)) < everything, 'the more accurate ones')
+    assert f'{100 * most:.2f}\u202f%' in [row['Test accuracy'] for row in cells(b)], cells(b)
+    value = b.script('return document.querySelector("input[type=search]").value')
+    assert 'accuracy>=' in value and 'accuracy<=' in value, value
+    b.drag('.axis:nth-of-type(3) .axis-line', 0.5, 0.5, is_down=True)
+    b.wait(lambda: len(cells(b)) == everything, 'all combinations after a click')
 
 
 def views(b, url, job, other):
@@ -258,7 +294,8 @@ def views(b, url, job, other):
     base = origin(url)
     b.open(url)
     b.wait('table.jobs td')
-    places = ['#/', *(f'#/job/{job}/{tab}' for tab in TABS), f'#/compare?ids={job},{other}', '#/job/j-nonesuch', '#/nowhere']
+    places = ['#/', *(f'#/job/{job}/{tab}' for tab in TABS), f'#/compare?ids={job},{other}',
+              '#/sweep/' + urllib.parse.quote(f'logs/{SWEEP}', safe=''), '#/job/j-nonesuch', '#/nowhere']
     for dark in (False, True):
         b.colours(dark)
         for place in places:
@@ -446,6 +483,7 @@ def main(folder, scenario, *arguments):
         results(arguments[0], arguments[1], HOSTILE, word=HOSTILE)
         results(arguments[0] + '-other', arguments[2], 'other')
         amended(arguments[0] + '-executor', 'j-executor0001', 'counts words', {'executor': True}, {})
+        hostile_sweep(os.path.join(os.path.dirname(arguments[0]), SWEEP))
         amended(arguments[0] + '-untested', 'j-untested0001', 'ended early', {}, {'loss': 2.5, 'accuracy': 0.25, 'eval_loss': None})
         return 0
     if scenario == 'many-results':

@@ -184,11 +184,12 @@ class Browser:
             actions += [{'type': 'keyDown', 'value': k} for k in held] + [{'type': 'keyUp', 'value': k} for k in reversed(held)]
         self._ask('POST', '/actions', {'actions': [{'type': 'key', 'id': 'keyboard', 'actions': actions}]})
 
-    def drag(self, what, start, end):
-        """With the mouse, across an element, from and to shares of its width."""
+    def drag(self, what, start, end, is_down=False):
+        """With the mouse, across an element, from and to shares of its width, or down it, of its height."""
         box = self.script('const e = document.querySelector(arguments[0]); e.scrollIntoView({block: "center"}); '
                           'const r = e.getBoundingClientRect(); return [r.left, r.top, r.width, r.height]', what)
-        points = [[int(box[0] + share * box[2]), int(box[1] + box[3] / 2)] for share in (start, (start + end) / 2, end)]
+        points = [[int(box[0] + (0.5 if is_down else share) * box[2]), int(box[1] + (share if is_down else 0.5) * box[3])]
+                  for share in (start, (start + end) / 2, end)]
         moves = [{'type': 'pointerMove', 'x': x, 'y': y, 'duration': 30} for x, y in points]
         self._ask('POST', '/actions', {'actions': [{'type': 'pointer', 'id': 'mouse', 'parameters': {'pointerType': 'mouse'}, 'actions':
                   [moves[0], {'type': 'pointerDown', 'button': 0}, *moves[1:], {'type': 'pointerUp', 'button': 0}]}]})
