@@ -465,6 +465,31 @@ const float *net_forward(struct net *net, const float *x, int n)
     return forward_pass(net, x, &(struct pass){.n = n, .lengths = net->lengths});
 }
 
+static bool computes_steps(const struct net *net)
+{
+    for (int i = 0; i < net->n_layers; i++)
+        if (!net->layers[i].ops->step)
+            return false;
+    return true;
+}
+
+const float *net_step(struct net *net, const float *x, int t)
+{
+    const int time = net->spec.n_in;
+
+    assert(t >= 0 && t < time && net->spec.n_out % time == 0);
+    if (!computes_steps(net))
+        return net_forward(net, x, 1) + (size_t)t * (size_t)(net->spec.n_out / time);
+    x += t;
+    for (int i = 0; i < net->n_layers; i++) {
+        const struct layer *l = &net->layers[i];
+
+        l->ops->step(l, x, t);
+        x = l->y + (size_t)t * (size_t)(l->spec->n_out / time);
+    }
+    return x;
+}
+
 size_t net_tensor_offset(const struct net *net, size_t i)
 {
     return (size_t)((const float *)net->tensors[i].data - net->params);

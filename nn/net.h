@@ -78,5 +78,10 @@ void net_train(struct net *net, const struct net_batch *b, struct net_score *sco
 
 /* Returns the outputs (n, n_out) for x in evaluation mode, valid until the next call. */
 const float *net_forward(struct net *net, const float *x, int n);
+/* Returns the outputs (n_out / time) of step t of one sample of a model of language (model_spec_language), of
+ * whose tokens x (time) those up to t are read; valid until the next call. The steps before it are known from
+ * net_step(), or from net_forward() with n = 1, of the same tokens there; no other pass may be between. A
+ * model with layers that cannot compute a step alone (layer.h) computes all steps each time. */
+const float *net_step(struct net *net, const float *x, int t);
 
 #endif

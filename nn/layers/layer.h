@@ -59,7 +59,13 @@ struct layer_ops {
      * The forward pass has written the batch's statistics in place of the gradients of running
      * statistics (net.h). */
     void (*backward)(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p);
+    /* Computes step t of y, (m) of (time, m), of one sample in evaluation mode, from x, the same step of the
+     * input. The last passes have computed the steps before it. NULL: forward has to compute all steps. */
+    void (*step)(const struct layer *l, const float *x, int t);
 };
+
+/* The `step` of a kind whose steps do not depend on each other: `forward` of a layer of one step. */
+void layer_one_step(const struct layer *l, const float *x, int t);
 
 #define LAYER(kind, NAME, parser, ops, convert, keys) extern const struct layer_ops layer_##ops;
 LAYER_KINDS(LAYER)

@@ -173,16 +173,35 @@ FAST static void softmax_backward(const struct layer *l, const float *x, float *
 }
 
 const struct layer_ops layer_linear = {.is_view = true};
-const struct layer_ops layer_tanh = {
-    .in_place = true, .reads_y = true, .forward = tanh_forward, .backward = tanh_backward};
-const struct layer_ops layer_relu = {
-    .in_place = true, .reads_y = true, .forward = relu_forward, .backward = relu_backward};
-const struct layer_ops layer_leaky_relu = {
-    .in_place = true, .reads_y = true, .forward = leaky_relu_forward, .backward = leaky_relu_backward};
-const struct layer_ops layer_hard_tanh = {
-    .in_place = true, .reads_y = true, .forward = hard_tanh_forward, .backward = hard_tanh_backward};
-const struct layer_ops layer_sigmoid = {
-    .in_place = true, .reads_y = true, .forward = sigmoid_forward, .backward = sigmoid_backward};
-const struct layer_ops layer_gelu = {.forward = gelu_forward, .backward = gelu_backward};
-const struct layer_ops layer_softmax = {
-    .in_place = true, .reads_y = true, .forward = softmax_forward, .backward = softmax_backward};
+const struct layer_ops layer_tanh = {.in_place = true,
+                                     .reads_y = true,
+                                     .forward = tanh_forward,
+                                     .backward = tanh_backward,
+                                     .step = layer_one_step};
+const struct layer_ops layer_relu = {.in_place = true,
+                                     .reads_y = true,
+                                     .forward = relu_forward,
+                                     .backward = relu_backward,
+                                     .step = layer_one_step};
+const struct layer_ops layer_leaky_relu = {.in_place = true,
+                                           .reads_y = true,
+                                           .forward = leaky_relu_forward,
+                                           .backward = leaky_relu_backward,
+                                           .step = layer_one_step};
+const struct layer_ops layer_hard_tanh = {.in_place = true,
+                                          .reads_y = true,
+                                          .forward = hard_tanh_forward,
+                                          .backward = hard_tanh_backward,
+                                          .step = layer_one_step};
+const struct layer_ops layer_sigmoid = {.in_place = true,
+                                        .reads_y = true,
+                                        .forward = sigmoid_forward,
+                                        .backward = sigmoid_backward,
+                                        .step = layer_one_step};
+const struct layer_ops layer_gelu = {
+    .forward = gelu_forward, .backward = gelu_backward, .step = layer_one_step};
+const struct layer_ops layer_softmax = {.in_place = true,
+                                        .reads_y = true,
+                                        .forward = softmax_forward,
+                                        .backward = softmax_backward,
+                                        .step = layer_one_step};

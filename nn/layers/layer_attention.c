@@ -33,6 +33,7 @@
 #include "nn/kernels/zeros.h"
 #include "nn/layers/dropout_mask.h"
 #include "nn/layers/layer.h"
+#include "nn/layers/row_mean.h"
 #include "shared/base/compiler.h"
 #include "shared/base/rng.h"
 
@@ -123,14 +124,14 @@ static int attention_open(struct layer *l, int max_batch, struct err *e)
     return 0;
 }
 
-/* Rotates the queries and keys of qkv (rows, 3 d), all steps of n samples; `sign` -1 rotates back. */
-FAST static void rotate_heads(float *restrict qkv, size_t n, const struct attention_size *z,
+/* Rotates the queries and keys of qkv (rows, 3 d), whose first row is of step t; `sign` -1 rotates back. */
+FAST static void rotate_heads(float *restrict qkv, size_t rows, size_t t, const struct attention_size *z,
                               const float *restrict cosine, float sign)
 {
     const size_t half = z->e / 2;
     const float *restrict sine = cosine + z->time * half;
 
-    for (size_t row = 0; row < n * z->time; row++, qkv += 3 * z->d) {
+    for (size_t row = t; row < t + rows; row++, qkv += 3 * z->d) {
         const size_t at = row % z->time * half;
 
         for (size_t h = 0; h < 2 * z->d; h += z->e)
@@ -341,7 +342,7 @@ static void attention_forward(const struct layer *l, const float *x, const struc
 
     project(l->work + at.qkv, x, w.weight, w.bias, rows, z.d, 3 * z.d);
     if (l->own)
-        rotate_heads(l->work + at.qkv, (size_t)p->n, &z, l->own, 1);
+        rotate_heads(l->work + at.qkv, rows, 0, &z, l->own, 1);
     for_each_head(l, p, &z, &at, head_forward);
     project(l->y, l->work + at.o, w.output_weight, w.output_bias, rows, z.d, z.d);
 }
@@ -360,15 +361,63 @@ static void attention_backward(const struct layer *l, const float *x, float *dy,
     pass_pause(p);
     for_each_head(l, p, &z, &at, head_backward);
     if (l->own)
-        rotate_heads(qkv, (size_t)p->n, &z, l->own, -1);
+        rotate_heads(qkv, rows, 0, &z, l->own, -1);
     pass_pause(p);
     project_back(x, qkv, dw.weight, dw.bias, rows, z.d, 3 * z.d);
     if (dx)
         matmul(false, true, (int)rows, (int)z.d, (int)(3 * z.d), qkv, w.weight, 0, dx);
 }
 
+/* o (e) = softmax(q K^T / sqrt(e)) V of n steps, with the scores s (n). */
+FAST static void head_step(const struct attention_size *z, const struct attention_head *g, size_t n,
+                           float *restrict s)
+{
+    const float *q = g->q + (n - 1) * 3 * z->d;
+    const float scale = sqrtf((float)z->e); /* times a mean of e products: their sum / sqrt(e) */
+    float *restrict o = g->o + (n - 1) * z->d;
+    float top = -FLT_MAX, sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        s[i] = row_mean_product(q, g->k + i * 3 * z->d, z->e) * scale;
+        top = s[i] > top ? s[i] : top;
+    }
+    for (size_t i = 0; i < n; i++) {
+        s[i] = exp_f32(s[i] - top);
+        sum += s[i];
+    }
+    memset(o, 0, z->e * sizeof *o);
+    for (size_t i = 0; i < n; i++) {
+        const float *restrict v = g->v + i * 3 * z->d;
+        const float share = s[i] / sum;
+
+        for (size_t k = 0; k < z->e; k++)
+            o[k] += share * v[k];
+    }
+}
+
+/* Queries, keys and values of the steps before are in `work`. */
+static void attention_step(const struct layer *l, const float *x, int t)
+{
+    const struct attention_size z = attention_size_of(l->spec);
+    const struct attention_space at = attention_space_of(&z, 1);
+    const struct attention_tensors w = tensors_of(l->spec, l->params);
+    const size_t row = (size_t)t;
+    float *qkv = l->work + at.qkv + row * 3 * z.d;
+
+    project(qkv, x, w.weight, w.bias, 1, z.d, 3 * z.d);
+    if (l->own)
+        rotate_heads(qkv, 1, row, &z, l->own, 1);
+    for (size_t h = 0; h < z.heads; h++) {
+        const struct attention_head g = head_at(&z, &at, l->work, 0, h);
+
+        head_step(&z, &g, row + 1, g.dp);
+    }
+    project(l->y + row * z.d, l->work + at.o + row * z.d, w.output_weight, w.output_bias, 1, z.d, z.d);
+}
+
 const struct layer_ops layer_attention = {.work = attention_work,
                                           .open = attention_open,
                                           .close = attention_close,
                                           .forward = attention_forward,
-                                          .backward = attention_backward};
+                                          .backward = attention_backward,
+                                          .step = attention_step};

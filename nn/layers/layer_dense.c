@@ -45,4 +45,5 @@ static void dense_backward(const struct layer *l, const float *x, float *dy, flo
         matmul(false, true, s.rows, s.in, s.out, dy, l->params[WEIGHT], 0, dx);
 }
 
-const struct layer_ops layer_dense = {.forward = dense_forward, .backward = dense_backward};
+const struct layer_ops layer_dense = {
+    .forward = dense_forward, .backward = dense_backward, .step = layer_one_step};

@@ -46,5 +46,8 @@ static void dropout_backward(const struct layer *l, const float *x, float *dy, f
         multiply(dx, dy, l->work, (size_t)p->n * (size_t)l->spec->n_out);
 }
 
-const struct layer_ops layer_dropout = {
-    .in_place = true, .work = dropout_work, .forward = dropout_forward, .backward = dropout_backward};
+const struct layer_ops layer_dropout = {.in_place = true,
+                                        .work = dropout_work,
+                                        .forward = dropout_forward,
+                                        .backward = dropout_backward,
+                                        .step = layer_one_step};

@@ -36,4 +36,5 @@ FAST static void backward(const struct layer *l, const float *x, float *dy, floa
     }
 }
 
-const struct layer_ops layer_embedding = {.forward = embedding_forward, .backward = backward};
+const struct layer_ops layer_embedding = {
+    .forward = embedding_forward, .backward = backward, .step = layer_one_step};

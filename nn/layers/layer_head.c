@@ -22,4 +22,5 @@ static void head_backward(const struct layer *l, const float *x, float *dy, floa
         matmul(false, false, p->n * in[0], in[1], vocab, dy, l->partner->params[0], 0, dx);
 }
 
-const struct layer_ops layer_head = {.forward = head_forward, .backward = head_backward};
+const struct layer_ops layer_head = {
+    .forward = head_forward, .backward = head_backward, .step = layer_one_step};

@@ -88,5 +88,8 @@ FAST static void backward(const struct layer *l, const float *x, float *dy, floa
     }
 }
 
-const struct layer_ops layer_layer_norm = {
-    .in_place = true, .work = layer_norm_work, .forward = forward, .backward = backward};
+const struct layer_ops layer_layer_norm = {.in_place = true,
+                                           .work = layer_norm_work,
+                                           .forward = forward,
+                                           .backward = backward,
+                                           .step = layer_one_step};

@@ -30,5 +30,15 @@ static void position_embedding_backward(const struct layer *l, const float *x, f
         memcpy(dx, dy, (size_t)p->n * n * sizeof *dx);
 }
 
-const struct layer_ops layer_position_embedding = {
-    .in_place = true, .forward = position_embedding_forward, .backward = position_embedding_backward};
+static void position_embedding_step(const struct layer *l, const float *x, int t)
+{
+    const size_t n = (size_t)l->spec->in.dim[1], at = (size_t)t * n;
+
+    for (size_t k = 0; k < n; k++)
+        l->y[at + k] = x[k] + l->params[0][at + k];
+}
+
+const struct layer_ops layer_position_embedding = {.in_place = true,
+                                                   .forward = position_embedding_forward,
+                                                   .backward = position_embedding_backward,
+                                                   .step = position_embedding_step};

@@ -51,8 +51,19 @@ static void sum_backward(const struct layer *l, const float *x, float *dy, float
         memcpy(dx, dy, block_values(l, p) * sizeof *dy);
 }
 
+static void sum_step(const struct layer *l, const float *x, int t)
+{
+    const size_t n = (size_t)l->spec->n_out / (size_t)l->spec->out.dim[0], at = (size_t)t * n;
+
+    for (size_t k = 0; k < n; k++)
+        l->y[at + k] = x[k] + l->partner->y[at + k];
+}
+
 /* reads_y: sum reads the y of residual. */
-const struct layer_ops layer_residual = {
-    .in_place = true, .reads_y = true, .forward = residual_forward, .backward = residual_backward};
+const struct layer_ops layer_residual = {.in_place = true,
+                                         .reads_y = true,
+                                         .forward = residual_forward,
+                                         .backward = residual_backward,
+                                         .step = layer_one_step};
 const struct layer_ops layer_sum = {
-    .in_place = true, .work = sum_work, .forward = sum_forward, .backward = sum_backward};
+    .in_place = true, .work = sum_work, .forward = sum_forward, .backward = sum_backward, .step = sum_step};

@@ -67,5 +67,8 @@ FAST static void rms_norm_backward(const struct layer *l, const float *x, float 
     }
 }
 
-const struct layer_ops layer_rms_norm = {
-    .in_place = true, .work = rms_norm_work, .forward = rms_norm_forward, .backward = rms_norm_backward};
+const struct layer_ops layer_rms_norm = {.in_place = true,
+                                         .work = rms_norm_work,
+                                         .forward = rms_norm_forward,
+                                         .backward = rms_norm_backward,
+                                         .step = layer_one_step};

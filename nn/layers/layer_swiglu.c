@@ -43,4 +43,5 @@ FAST static void swiglu_backward(const struct layer *l, const float *x, float *d
     }
 }
 
-const struct layer_ops layer_swiglu = {.forward = swiglu_forward, .backward = swiglu_backward};
+const struct layer_ops layer_swiglu = {
+    .forward = swiglu_forward, .backward = swiglu_backward, .step = layer_one_step};

@@ -524,6 +524,37 @@ int model_spec_labels(const struct model_spec *m)
     return m->loss == LOSS_TOKEN_CROSS_ENTROPY ? m->layers[m->n_layers - 1].out.dim[0] : 1;
 }
 
+/* A layer of steps does not read later ones (attention and recurrent layers read earlier ones), a layer of
+ * other shapes does. */
+static bool keeps_steps(const struct model_spec *m, const struct layer_spec *l)
+{
+    return l->out.n_dims == 2 && l->out.dim[0] == m->n_in &&
+           (l == m->layers || (l->in.n_dims == 2 && l->in.dim[0] == m->n_in));
+}
+
+int model_spec_language(const struct model_spec *m, struct err *e)
+{
+    char place[24];
+
+    if (m->has_trainer)
+        return err_set(e, ERR_CONFIG, "model \"%s\" is computed by a training program, and not by psgd",
+                       m->name);
+    if (m->loss != LOSS_TOKEN_CROSS_ENTROPY)
+        return err_set(e, ERR_CONFIG, "model \"%s\" has the loss %s, a model of language token_cross_entropy",
+                       m->name, loss_kind_name(m->loss));
+    if (model_spec_vocab(m) == 0)
+        return err_set(e, ERR_CONFIG, "model \"%s\" reads no tokens: its first layer is no embedding",
+                       m->name);
+    for (const struct layer_spec *l = m->layers; l < m->layers + m->n_layers; l++)
+        if (!keeps_steps(m, l))
+            return err_set(
+                e, ERR_CONFIG,
+                "model \"%s\" is no model of language: layer %s, %s, does not keep the tokens apart, "
+                "so that an output may depend on later ones",
+                m->name, layer_spec_place(place, l), layer_kind_name(l->kind));
+    return 0;
+}
+
 bool loss_kind_needs_labels(enum loss_kind kind)
 {
     return kind == LOSS_SOFTMAX_CROSS_ENTROPY || kind == LOSS_TOKEN_CROSS_ENTROPY;

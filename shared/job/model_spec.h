@@ -129,6 +129,9 @@ int model_spec_vocab(const struct model_spec *m);
 /* Whether the input is texts of different lengths, with zeros behind the end of each. Under
  * token_cross_entropy it is windows of a stream, in which token 0 is the end of a document. */
 bool model_spec_is_padded(const struct model_spec *m);
+/* ERR_CONFIG: it is no model of language, which reads tokens and predicts the next one of each, from that
+ * token and those before it; the message says why. */
+int model_spec_language(const struct model_spec *m, struct err *e);
 /* Returns the labels of a sample: 1, under token_cross_entropy one for each step. */
 int model_spec_labels(const struct model_spec *m);
 /* Returns the outputs for one label: all, under token_cross_entropy those of a step. */
