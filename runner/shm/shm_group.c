@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runner/base/affinity.h"
 #include "runner/base/vector.h"
 #include "runner/shm/shm_group_private.h"
 #include "shared/base/clock.h"
@@ -78,14 +77,14 @@ int shm_group_open(struct shm_group **out, struct rendezvous *m, size_t n_floats
     g->n = rendezvous_n(m);
     g->me = rendezvous_me(m);
     g->n_floats = n_floats;
-    g->must_yield = affinity_processors() < g->n;
-    g->must_sleep = affinity_is_crowded(g->n);
+    g->crowding = AFFINITY_CROWDED;
     for (int i = 0; i < g->n; i++) {
         struct sealed s = rendezvous_memory(m, i);
 
         assert(s.start && s.size >= shm_group_bytes(n_floats, g->n));
         g->views[i] = view_of(s, n_floats);
     }
+    affinity_read(&g->views[g->me].counters->affinity);
     *out = g;
     return 0;
 }
@@ -273,6 +272,16 @@ int shm_group_start(struct shm_group *g, const struct shm_collective *c, struct 
     return 0;
 }
 
+/* All nodes have written their processors: `ready` released them. */
+static void find_crowding(struct shm_group *g)
+{
+    struct affinity nodes[RENDEZVOUS_MAX];
+
+    for (int i = 0; i < g->n; i++)
+        nodes[i] = g->views[i].counters->affinity;
+    g->crowding = affinity_crowding(nodes, g->n, g->me);
+}
+
 static int lost(const struct shm_group *g, struct err *e)
 {
     return err_set(e, ERR_LOST, "node %d, on this machine, ended in the middle of %s %llu of %zu numbers",
@@ -393,6 +402,8 @@ static int advance_collective(struct shm_group *g, struct err *e)
 
     if (g->stage == STAGE_READY) {
         rc = all_are_ready(g, e);
+        if (rc == 1 && g->number == 1)
+            find_crowding(g);
         if (rc == 1)
             work_on_share(g);
     }
@@ -408,7 +419,7 @@ static int advance_collective(struct shm_group *g, struct err *e)
  * `isb` takes about as long as `pause` on x86-64. */
 static void pause_briefly(const struct shm_group *g)
 {
-    if (g->must_yield)
+    if (g->crowding != AFFINITY_ALONE)
         sched_yield();
 #if defined(__x86_64__)
     else
@@ -428,10 +439,10 @@ static int spin(struct shm_group *g, struct err *e)
 
         if (rc != 0)
             return rc;
-        if (g->must_sleep)
+        if (g->crowding == AFFINITY_CROWDED)
             return 0;
         pause_briefly(g);
-        if (g->must_yield || tries % TRIES_PER_CLOCK_READ == 0) {
+        if (g->crowding == AFFINITY_SHARED || tries % TRIES_PER_CLOCK_READ == 0) {
             double now = clock_now();
 
             if (start > 0 && now - start > spin_s)

@@ -10,6 +10,7 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
+#include "runner/base/affinity.h"
 #include "runner/shm/shm_group.h"
 
 enum { SHM_GROUP_LINE = 64 /* bytes of a cache line */ };
@@ -25,6 +26,8 @@ struct shm_group_counters { /* collectives are numbered from 1 */
     _Atomic uint64_t nonfinite;
     /* 1: the owner sleeps and needs a wakeup when counters change */
     alignas(SHM_GROUP_LINE) _Atomic uint32_t is_asleep;
+    /* of the owner; written before its first vector is ready */
+    alignas(SHM_GROUP_LINE) struct affinity affinity;
 };
 
 struct shm_group_view { /* one node's memory, as its owner or as another node sees it */
@@ -38,10 +41,9 @@ struct shm_group {
     int n, me;
     size_t n_floats;
     struct shm_group_view views[RENDEZVOUS_MAX];
-    size_t n_taken[RENDEZVOUS_MAX]; /* parts of that node's slice copied in this collective */
-    bool must_yield;                /* more nodes than processors */
-    bool must_sleep;                /* so many more that spinning delays those that compute */
-    bool must_poll;                 /* may have slept since it last read the sockets */
+    size_t n_taken[RENDEZVOUS_MAX];  /* parts of that node's slice copied in this collective */
+    enum affinity_crowding crowding; /* AFFINITY_CROWDED until the processors of all nodes are known */
+    bool must_poll;                  /* may have slept since it last read the sockets */
     struct shm_collective now;
     enum { STAGE_NONE, STAGE_READY, STAGE_GATHER } stage;
     uint64_t number;      /* of the current collective */

@@ -355,7 +355,7 @@ static double spin_seconds(const struct tcp *t)
         n_beside += t->peers[i].is_local;
     if (n_beside < t->cfg.address.n_beside)
         n_beside = t->cfg.address.n_beside;
-    return affinity_is_crowded(1 + n_beside) ? 0 : SPIN_S;
+    return affinity_crowding_alike(1 + n_beside) == AFFINITY_CROWDED ? 0 : SPIN_S;
 }
 
 static int tcp_open(struct mesh **out, const struct mesh_spec *spec, struct err *e)

@@ -366,6 +366,37 @@ TEST(the_descriptor_becomes_readable_when_another_node_makes_progress)
     shm_group_close(p.a[0]);
 }
 
+/* Completes an all-reduce of a few numbers in which both nodes take part. */
+static void reduce_by_both(struct shm_pair *p)
+{
+    struct shm_collective j = {.kind = SHM_ALL_REDUCE, .out = out, .n = 5};
+    struct err e;
+
+    for (int i = 0; i < 2; i++) {
+        j.in = shm_group_in(p->a[i]);
+        assert_ok(shm_group_start(p->a[i], &j, &e));
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(shm_group_poll(p->a[i], &e), 1);
+}
+
+TEST(the_processors_of_all_nodes_of_the_machine_count_together)
+{
+    for (int first = 0; first < 2; first++) { /* the processor to which the first node is bound */
+        struct shm_pair p;
+
+        shm_pair_open(&p, 1000);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(p.a[i]->crowding, AFFINITY_CROWDED); /* not known yet */
+            p.a[i]->views[i].counters->affinity = (struct affinity){{i == 0 && first == 0 ? 1 : 2}};
+        }
+        reduce_by_both(&p);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(p.a[i]->crowding, first == 0 ? AFFINITY_ALONE : AFFINITY_SHARED);
+        shm_pair_close(&p);
+    }
+}
+
 TEST(corrupt_counters_of_a_peer_cause_wrong_numbers_and_nothing_else)
 {
     static const uint64_t nonsense[] = {0, 1, 2, UINT32_MAX, UINT64_MAX};
@@ -404,6 +435,7 @@ int main(void)
         cmocka_unit_test(nodes_in_different_collectives_report_the_mismatch),
         cmocka_unit_test(an_inactive_node_is_named_after_the_deadline),
         cmocka_unit_test(the_descriptor_becomes_readable_when_another_node_makes_progress),
+        cmocka_unit_test(the_processors_of_all_nodes_of_the_machine_count_together),
         cmocka_unit_test(corrupt_counters_of_a_peer_cause_wrong_numbers_and_nothing_else),
     };
 
