@@ -109,7 +109,7 @@ LIBTEST   := $(BUILD)/libtest.a
 LIBTRAINER := $(BUILD)/libpsgd_trainer.a
 
 # The libraries that each program links; `make check-layers` checks includes by the same rules.
-LIBS_AGENT  := -lmicrohttpd -ljansson -lgnutls -lm -pthread
+LIBS_AGENT  := -lmicrohttpd -lseccomp -ljansson -lgnutls -lm -pthread
 LIBS_RUNNER := -lopenblas $(if $(ONEDNN),-ldnnl) -lseccomp -ljansson -lgnutls -ldl -lm -pthread
 LIBS_SUBMIT := -lcurl -lmicrohttpd -ljansson -lgnutls -lz -ldl -lm -pthread
 

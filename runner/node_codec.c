@@ -11,7 +11,7 @@
 
 #include "nn/kernels/blas.h"
 #include "runner/node.h"
-#include "runner/sandbox/sandbox.h"
+#include "shared/sandbox/sandbox.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/plugin/codec_manifest.h"

@@ -11,7 +11,7 @@
 #include "runner/mesh/mpi_library.h"
 #include "runner/mesh/tcp/mesh_tcp.h"
 #include "runner/node.h"
-#include "runner/sandbox/sandbox.h"
+#include "shared/sandbox/sandbox.h"
 #include "runner/shm/shm_agreement.h"
 #include "shared/base/clock.h"
 #include "shared/base/memory.h"

@@ -19,7 +19,7 @@
 #include "runner/mesh/tcp/tcp_dial.h"
 #include "runner/monitor/monitor.h"
 #include "runner/node.h"
-#include "runner/sandbox/sandbox.h"
+#include "shared/sandbox/sandbox.h"
 #include "runner/trainer/node_trainer.h"
 #include "shared/base/file.h"
 #include "shared/base/helper.h"

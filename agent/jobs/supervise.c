@@ -119,7 +119,7 @@ static bool open_standard_files(const char *run_dir)
 }
 
 /* The hard limit remains the agent's, so that the runner's monitor can start a training program without the
- * limits that are for codecs. The job process lowers it before it loads one (runner/sandbox/sandbox.c). */
+ * limits that are for codecs. The job process lowers it before it loads one (shared/sandbox/sandbox.c). */
 static bool lower_limit(int what, rlim_t most)
 {
     struct rlimit l;

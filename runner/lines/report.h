@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "runner/exchange/exchange.h"
-#include "runner/sandbox/sandbox.h"
+#include "shared/sandbox/sandbox.h"
 #include "shared/base/err.h"
 #include "shared/job/comm.h"
 #include "shared/job/stop.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "runner/monitor/monitor_state.h"
-#include "runner/sandbox/sandbox.h"
+#include "shared/sandbox/sandbox.h"
 #include "runner/shm/shm_source.h"
 #include "shared/base/process.h"
 #include "shared/job/reason.h"

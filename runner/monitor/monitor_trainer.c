@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 #include "runner/monitor/monitor_state.h"
-#include "runner/sandbox/sandbox.h"
+#include "shared/sandbox/sandbox.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
@@ -79,7 +79,7 @@ static void restore_signals(void)
  * training program may reserve any amount of memory, and writes files of its own. Its hard limits are those
  * of the agent's own process. The limits of processor time, which counts for each process, and of descriptors
  * remain. Those of threads, locked memory and message queues are set in the job process only
- * (runner/sandbox/sandbox.c). */
+ * (shared/sandbox/sandbox.c). */
 static bool lift_limits(void)
 {
     static const int of_codecs[] = {RLIMIT_DATA, RLIMIT_FSIZE};

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "runner/mesh/tcp/tcp_link.h"
-#include "runner/sandbox/sandbox.h"
+#include "shared/sandbox/sandbox.h"
 #include "tests/lib/node_run.h"
 #include "tests/unit/unit.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "runner/monitor/monitor_state.h"
-#include "runner/sandbox/sandbox.h"
+#include "shared/sandbox/sandbox.h"
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
 #include "shared/base/process.h"

@@ -1,6 +1,6 @@
 /* sandbox -- enters the layers of sandbox.h; limits, the user id, and the compiler's confinement are here,
  * the layers with a kernel interface of their own in own_tree.c, landlock.c and seccomp.c. */
-#include "runner/sandbox/sandbox.h"
+#include "shared/sandbox/sandbox.h"
 
 #include <dirent.h>
 #include <errno.h>

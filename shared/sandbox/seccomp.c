@@ -26,7 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runner/sandbox/sandbox.h"
+#include "shared/sandbox/sandbox.h"
 
 /* Names and not numbers: a name that this libseccomp does not know is left out. */
 static const char *const allowed[] = {

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "runner/sandbox/sandbox.h"
+#include "shared/sandbox/sandbox.h"
 
 /* The part of linux/landlock.h that is used here, versions 1 to 7: the oldest supported headers (Linux 5.10)
  * lack it. Structures only grow at their end; the kernel gets the size that this program knows. */

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "runner/sandbox/sandbox.h"
+#include "shared/sandbox/sandbox.h"
 
 /* Linux 5.2, with the same numbers on all architectures. */
 enum {

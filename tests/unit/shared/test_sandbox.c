@@ -1,4 +1,4 @@
-#include "runner/sandbox/sandbox.h"
+#include "shared/sandbox/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
