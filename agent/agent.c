@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/access/own_isolation.h"
 #include "agent/access/token_verb.h"
 #include "agent/agent_open.h"
 #include "agent/base/listen.h"
@@ -181,13 +182,14 @@ static int start_agent(struct agent_options *o, struct err *e)
 {
     char exe_dir[PATH_MAX - 16];
     struct listener l;
+    struct agent_isolation isolation;
     struct address data;
     struct agent a;
     int rc;
 
     if (listener_open(&l, o, e) < 0)
         return e->code;
-    if (data_address_find(&data, o, e) < 0) {
+    if (data_address_find(&data, o, e) < 0 || own_isolation_find(&isolation, o->require_isolation, e) < 0) {
         close(l.fd);
         return e->code;
     }
@@ -202,6 +204,7 @@ static int start_agent(struct agent_options *o, struct err *e)
         return e->code;
     }
     a.jobs.data = data;
+    a.jobs.isolation = isolation;
     a.allows_plain = l.allows_plain;
     a.is_insecure = !l.is_loopback && l.allows_plain;
     a.is_local = l.is_loopback || l.is_any;
@@ -210,10 +213,7 @@ static int start_agent(struct agent_options *o, struct err *e)
     snprintf(a.jobs.runner_exe, sizeof a.jobs.runner_exe, "%s/job_runner", exe_dir);
     snprintf(a.exe, sizeof a.exe, "/proc/self/exe"); /* works also after the file was replaced */
     snprintf(a.jobs.codecs.builtin_dir, sizeof a.jobs.codecs.builtin_dir, "%s/codecs", exe_dir);
-    rc = runner_about_ask(&a.jobs.runner_about, &a.jobs.isolation, a.jobs.runner_exe, o->require_isolation,
-                          e);
-    if (rc == 0)
-        rc = trainer_rules_check(&a.jobs.trainers, &a.jobs.isolation, e);
+    rc = trainer_rules_check(&a.jobs.trainers, &a.jobs.isolation, e);
     if (rc < 0)
         close(l.fd);
     else

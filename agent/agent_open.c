@@ -78,14 +78,15 @@ static int make_absolute(struct agent *a, struct err *e)
 
 int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
 {
+    const struct inquiry inquiry = {.loop = &a->loop, .n_changes = &a->jobs.n_changes};
+
     *a = (struct agent){.opt = *opt, .lock_fd = -1};
     a->jobs = (struct jobs){.opt = &a->opt,
                             .loop = &a->loop,
                             .address = a->address,
                             .notify.loop = &a->loop,
-                            .trainer_about = {.loop = &a->loop,
-                                              .python = a->jobs.trainers.python,
-                                              .n_changes = &a->jobs.n_changes},
+                            .trainer_about = {.inquiry = inquiry, .python = a->jobs.trainers.python},
+                            .runner_about = {.inquiry = inquiry, .exe = a->jobs.runner_exe},
                             .dir_fd = -1,
                             .is_other_child = curve_is_own,
                             .other_children = &a->curves};

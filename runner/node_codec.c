@@ -11,11 +11,11 @@
 
 #include "nn/kernels/blas.h"
 #include "runner/node.h"
-#include "shared/sandbox/sandbox.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/plugin/codec_manifest.h"
 #include "shared/plugin/compile.h"
+#include "shared/sandbox/sandbox.h"
 
 static const char codec_path[] = "../packages/" CODEC_OBJECT_NAME;
 

@@ -11,10 +11,10 @@
 #include "runner/mesh/mpi_library.h"
 #include "runner/mesh/tcp/mesh_tcp.h"
 #include "runner/node.h"
-#include "shared/sandbox/sandbox.h"
 #include "runner/shm/shm_agreement.h"
 #include "shared/base/clock.h"
 #include "shared/base/memory.h"
+#include "shared/sandbox/sandbox.h"
 
 /* All nodes are ready before the first connects, so only a node that has crashed takes so long; or hundreds
  * of nodes that share a few processors, which take a millisecond of processor time for each pair of them. */

@@ -19,12 +19,12 @@
 #include "runner/mesh/tcp/tcp_dial.h"
 #include "runner/monitor/monitor.h"
 #include "runner/node.h"
-#include "shared/sandbox/sandbox.h"
 #include "runner/trainer/node_trainer.h"
 #include "shared/base/file.h"
 #include "shared/base/helper.h"
 #include "shared/base/json.h"
 #include "shared/job/reason.h"
+#include "shared/sandbox/sandbox.h"
 
 /* If memory runs out, the kernel kills this process before others, above all before the agent. */
 static void offer_to_oom_killer(void)
@@ -181,23 +181,17 @@ static void handle_signals(void)
     sigaction(SIGXFSZ, &ignore, NULL); /* a write beyond the file size limit then fails, as on a full disk */
 }
 
-/* `job_runner --isolation`: what this kernel allows this user, and what `--about` prints, for the agent,
- * which links no BLAS: loading the libraries takes most of this process's time, so an agent starts it
- * once. */
+/* `job_runner --isolation`: what this kernel allows this user. */
 static int print_isolation(void)
 {
-    json_t *facts = facts_json(), *o;
     struct sandbox s;
     struct err e;
 
     if (sandbox_enter(&s, -1, ISOLATION_NONE, &e) < 0) {
         fprintf(stderr, "%s\n", e.text);
-        json_decref(facts);
         return 1;
     }
-    o = sandbox_json(&s);
-    json_object_set_new(o, "runner", facts);
-    return print_line(o);
+    return print_line(sandbox_json(&s));
 }
 
 /* Without --job only the agent starts it, and a person who asks for help means a job folder. */

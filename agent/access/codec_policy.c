@@ -141,7 +141,8 @@ int isolation_admit(const struct agent_isolation *is, const char *codec, bool is
     if (is->level >= needed)
         return 0;
     err_set(e, ERR_REFUSED, "codec %s needs isolation %s, and this machine has %s: %s", codec,
-            isolation_name(needed), isolation_name(is->level), is->lacks[0] ? is->lacks : "it was not asked");
+            isolation_name(needed), isolation_name(is->level),
+            is->lacks[0] ? is->lacks : "it has not found out");
     if (wanted == needed)
         return err_hint(e, "Choose other agents, or a lower --require-isolation.");
     return err_hint(e, "That agent's --require-isolation %s allows it; built-in codecs run as it is.",

@@ -40,8 +40,8 @@ bool codec_is_builtin(const struct codec_rules *r, const char *object_hex, const
 /* ERR_CODEC: the codec is refused, with a hint for the user, or the list cannot be read. */
 int codec_admit(enum codec_use *out, const struct codec_rules *r, const struct codec_offer *o, struct err *e);
 
-/* How far this machine can isolate a codec, as `job_runner --isolation` states it, and what the agent
- * requires. {0}: the runner was not asked yet, which counts as none. */
+/* How far this machine can isolate a codec (own_isolation.h), and what the agent requires. {0}: not found out
+ * yet, which counts as none. */
 struct agent_isolation {
     enum isolation level;
     int landlock_abi;

@@ -141,6 +141,8 @@ enum { JSON_BODY = 64 << 10, PEERS_BODY = 1 << 20 };
           "what runs here, waits and has ended", NULL, "200 Status", NULL) \
     ROUTE(GET, "/v1/agent", api_agent, READ, 0, 0, \
           "the agent, its machine and its limits", NULL, "200 Agent", NULL) \
+    ROUTE(GET, "/v1/agent/runner", api_runner, READ, 0, 0, \
+          "what the agent's job_runner computes with", NULL, "200 Runner", NULL) \
     ROUTE(GET, "/v1/agent/trainers", api_trainers, READ, 0, 0, \
           "what a training program finds on the agent's machine", NULL, "200 Trainers", NULL) \
     ROUTE(POST, "/v1/agent/drain", api_drain, ADMIN, 0, 0, \

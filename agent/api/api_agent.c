@@ -119,7 +119,7 @@ static void add_trainers(json_t *o, const struct agent *a)
 static bool python_has_answered(const struct agent *a, const struct api_response *rs)
 {
     (void)rs;
-    return !trainer_about_is_asking(&a->jobs.trainer_about);
+    return !inquiry_is_open(&a->jobs.trainer_about.inquiry);
 }
 
 static void respond_trainers(struct agent *a, struct api_response *rs)
@@ -142,6 +142,32 @@ void api_trainers(struct agent *a, const struct request *rq, struct api_response
     }
     rs->kind = RESPONSE_WAIT;
     rs->wait = &wait_for_python;
+    rs->deadline = HUGE_VAL; /* the process has a time limit */
+}
+
+static bool runner_has_answered(const struct agent *a, const struct api_response *rs)
+{
+    (void)rs;
+    return !inquiry_is_open(&a->jobs.runner_about.inquiry);
+}
+
+static void respond_runner(struct agent *a, struct api_response *rs)
+{
+    respond_json(rs, 200, runner_about_json(&a->jobs.runner_about));
+}
+
+static const struct wait_kind wait_for_runner = {.is_over = runner_has_answered, .finish = respond_runner};
+
+void api_runner(struct agent *a, const struct request *rq, struct api_response *rs)
+{
+    (void)rq;
+    runner_about_ask(&a->jobs.runner_about);
+    if (runner_has_answered(a, rs)) {
+        respond_runner(a, rs);
+        return;
+    }
+    rs->kind = RESPONSE_WAIT;
+    rs->wait = &wait_for_runner;
     rs->deadline = HUGE_VAL; /* the process has a time limit */
 }
 

@@ -304,6 +304,7 @@ void api_metrics(struct agent *a, const struct request *rq, struct api_response 
     FILE *f = open_memstream(&rs->body, &rs->len);
     bool is_whole;
 
+    runner_about_ask(&a->jobs.runner_about); /* for the next request */
     if (f) {
         put_build(f, a);
         put_agent(f, a);

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/access/own_isolation.h"
 #include "agent/base/log.h"
 #include "agent/folder/folder_lead.h"
 #include "agent/folder/folder_state.h"
@@ -266,9 +267,10 @@ static int open_meeting(struct node_process *f, struct err *e)
 static int open_node(struct node_process *f, struct err *e)
 {
     char exe_dir[PATH_MAX - 16];
-    int rc;
+    struct agent_isolation isolation;
 
-    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0)
+    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 ||
+        own_isolation_find(&isolation, f->agent.require_isolation, e) < 0)
         return e->code;
     file_remove_temporary(f->agent.dir);
     snprintf(f->address, sizeof f->address, "process %d", f->rank);
@@ -276,9 +278,7 @@ static int open_node(struct node_process *f, struct err *e)
                             .loop = &f->loop,
                             .address = f->address,
                             .notify.loop = &f->loop,
-                            .trainer_about = {.loop = &f->loop,
-                                              .python = f->jobs.trainers.python,
-                                              .n_changes = &f->jobs.n_changes},
+                            .isolation = isolation,
                             .dir_fd = -1,
                             .is_of_launcher = f->set.transport == TRANSPORT_MPI,
                             .program_fd = f->opt.program_fd,
@@ -287,9 +287,8 @@ static int open_node(struct node_process *f, struct err *e)
         return e->code;
     snprintf(f->jobs.runner_exe, sizeof f->jobs.runner_exe, "%s/job_runner", exe_dir);
     snprintf(f->jobs.codecs.builtin_dir, sizeof f->jobs.codecs.builtin_dir, "%s/codecs", exe_dir);
-    rc = runner_about_ask(&f->jobs.runner_about, &f->jobs.isolation, f->jobs.runner_exe, ISOLATION_NONE, e);
     f->jobs.is_subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
-    return rc;
+    return 0;
 }
 
 static void close_node(struct node_process *f)

@@ -354,7 +354,8 @@ static bool is_own(void *arg, pid_t child)
     for (const struct task *t = jobs->first; t; t = t->next)
         if (t->runner.pid == child)
             return true;
-    return trainer_about_is_own(&jobs->trainer_about, child) ||
+    return inquiry_is_own(&jobs->trainer_about.inquiry, child) ||
+           inquiry_is_own(&jobs->runner_about.inquiry, child) ||
            (jobs->is_other_child && jobs->is_other_child(jobs->other_children, child));
 }
 

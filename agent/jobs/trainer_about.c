@@ -1,20 +1,11 @@
 #include "agent/jobs/trainer_about.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "shared/base/clock.h"
 #include "shared/base/json.h"
 
-enum { ANSWER_MAX = 16 << 10, GPUS_MAX = 64, GPU_NAME_MAX = 80, CPU_MAX_S = 10 };
-
-/* Until the process is killed; for how long an answer is given again. */
-static const double ASK_S = 10, FRESH_S = 10;
+enum { GPUS_MAX = 64, GPU_NAME_MAX = 80, CPU_MAX_S = 10 };
 
 extern char **environ;
 
@@ -62,43 +53,13 @@ static void remove_variables(const char *prefix)
     }
 }
 
-/* The agent blocks the signals that end it, and a training program does not get PYTHONPATH and the like from
- * it. A script that starts the interpreter may set them: option -E would ignore that. */
+/* A training program does not get PYTHONPATH and the like from the agent. A script that starts the
+ * interpreter may set them: option -E would ignore that. */
 static int prepare_child(void *unused)
 {
-    sigset_t none;
-
     (void)unused;
     remove_variables("PYTHON");
-    sigemptyset(&none);
-    return sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static int start_python(struct trainer_about *t, struct err *e)
-{
-    char command[] = "-c", text[sizeof script];
-    char *argv[] = {t->python, command, text, NULL};
-    struct child_how how = {.argv = argv,
-                            .folder = "/",
-                            .err = -1,
-                            .cpu_s = CPU_MAX_S,
-                            .is_foreign = true,
-                            .confine = prepare_child};
-    int fds[2], rc;
-
-    memcpy(text, script, sizeof script);
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        return err_call(e, ERR_IO, CALL_PIPE, "%s: pipe", t->python);
-    /* A process that the interpreter has left may keep the other end open: the agent does not wait for it. */
-    fcntl(fds[0], F_SETFL, O_NONBLOCK);
-    how.out = fds[1];
-    rc = child_start(&t->child, &how, e);
-    close(fds[1]);
-    if (rc < 0)
-        close(fds[0]);
-    else
-        t->out = fds[0];
-    return rc;
+    return inquiry_unblock_signals();
 }
 
 /* The names of GPUs; what is no text is left out. */
@@ -140,78 +101,38 @@ static int parse_answer(json_t **out, const char *text, size_t len, struct err *
     return rc;
 }
 
-static int read_answer(struct trainer_about *t, int status, struct err *e)
+static void python_has_answered(void *arg, const char *text, size_t len, const struct err *failure)
 {
-    char text[ANSWER_MAX];
-    ssize_t n = read(t->out, text, sizeof text);
+    struct trainer_about *t = arg;
 
-    if (WIFSIGNALED(status))
-        return err_set(e, ERR_IO, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    if (WEXITSTATUS(status) != 0 || n <= 0)
-        return err_set(e, ERR_IO, "ended with status %d; is it Python 3?", WEXITSTATUS(status));
-    return parse_answer(&t->facts, text, (size_t)n, e);
-}
-
-static void finish_asking(struct trainer_about *t)
-{
-    close(t->out);
-    timer_cancel(t->loop, &t->deadline);
-    if (t->broken.code)
+    t->broken = *failure;
+    if (failure->code || parse_answer(&t->facts, text, len, &t->broken) < 0)
         err_at(&t->broken, "%s", t->python);
-    t->answered_at = clock_now();
-    (*t->n_changes)++;
-}
-
-static void python_has_ended(void *arg, uint32_t events)
-{
-    struct trainer_about *t = arg;
-
-    (void)events;
-    loop_unwatch(t->loop, &t->watch); /* before child_wait closes the descriptor */
-    read_answer(t, child_wait(&t->child), &t->broken);
-    finish_asking(t);
-}
-
-static void python_is_late(void *arg)
-{
-    struct trainer_about *t = arg;
-
-    loop_unwatch(t->loop, &t->watch);
-    child_end(&t->child, 0);
-    err_set(&t->broken, ERR_TIMEOUT, "no answer within %g s", ASK_S);
-    finish_asking(t);
-}
-
-bool trainer_about_is_asking(const struct trainer_about *t)
-{
-    return t->watch.on;
-}
-
-bool trainer_about_is_own(const struct trainer_about *t, pid_t child)
-{
-    return t->watch.on && t->child.pid == child;
 }
 
 static int start_asking(struct trainer_about *t, struct err *e)
 {
+    char command[] = "-c", text[sizeof script];
+    char *argv[] = {t->python, command, text, NULL};
+    struct child_how how = {.argv = argv,
+                            .folder = "/",
+                            .err = -1,
+                            .cpu_s = CPU_MAX_S,
+                            .is_foreign = true,
+                            .confine = prepare_child};
+
     if (!t->python[0])
         return err_set(e, ERR_NOT_FOUND, "there is no python3 in the agent's $PATH");
-    if (start_python(t, e) < 0)
-        return e->code;
-    t->watch = (struct watch){.fd = t->child.fd, .ready = python_has_ended, .arg = t};
-    if (loop_watch(t->loop, &t->watch, EPOLLIN, e) < 0) {
-        child_end(&t->child, 0);
-        close(t->out);
-        return e->code;
-    }
-    t->deadline = (struct timer){.due = python_is_late, .arg = t};
-    timer_set(t->loop, &t->deadline, clock_now() + ASK_S);
-    return 0;
+    memcpy(text, script, sizeof script);
+    t->inquiry.answered = python_has_answered;
+    t->inquiry.arg = t;
+    t->inquiry.doubt = "is it Python 3?";
+    return inquiry_ask(&t->inquiry, &how, e);
 }
 
 void trainer_about_ask(struct trainer_about *t)
 {
-    if (t->watch.on || (t->answered_at > 0 && clock_now() < t->answered_at + FRESH_S))
+    if (inquiry_is_fresh(&t->inquiry))
         return;
     json_decref(t->facts);
     t->facts = NULL;
@@ -221,12 +142,7 @@ void trainer_about_ask(struct trainer_about *t)
 
 void trainer_about_clear(struct trainer_about *t)
 {
-    if (t->watch.on) {
-        loop_unwatch(t->loop, &t->watch);
-        timer_cancel(t->loop, &t->deadline);
-        child_end(&t->child, 0);
-        close(t->out);
-    }
+    inquiry_close(&t->inquiry);
     json_decref(t->facts);
     *t = (struct trainer_about){0};
 }

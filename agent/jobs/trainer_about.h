@@ -7,27 +7,19 @@
 
 #include <jansson.h>
 
-#include "shared/base/child.h"
-#include "shared/base/loop.h"
+#include "agent/base/inquiry.h"
 
+/* The caller sets the inquiry's loop and n_changes, and python. */
 struct trainer_about {
-    struct loop *loop;
-    char *python;        /* the interpreter; "": there is none */
-    uint64_t *n_changes; /* incremented when the process has ended: waiting requests are asked again */
-    struct child child;
-    struct watch watch;
-    struct timer deadline;
-    int out;            /* the process's stdout */
-    double answered_at; /* clock_now(); 0: not yet */
-    json_t *facts;      /* NULL: not asked, or it failed */
-    struct err broken;  /* why it failed; code 0: it has not */
+    struct inquiry inquiry;
+    char *python;      /* the interpreter; "": there is none */
+    json_t *facts;     /* NULL: not asked, or it failed */
+    struct err broken; /* why it failed; code 0: it has not */
 };
 
 /* Starts the process, unless it runs or has just answered, and does not wait for it. It is killed after some
  * seconds. A failure is in `broken`. */
 void trainer_about_ask(struct trainer_about *t);
-bool trainer_about_is_asking(const struct trainer_about *t); /* the process runs */
-bool trainer_about_is_own(const struct trainer_about *t, pid_t child);
 void trainer_about_clear(struct trainer_about *t); /* ends the process, if it runs; {0} is allowed */
 
 /* Adds to `o`: "python", "numpy" and "torch", versions, null if there is none; "gpus", their names; and

@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 #include "runner/exchange/exchange.h"
-#include "shared/sandbox/sandbox.h"
 #include "shared/base/err.h"
 #include "shared/job/comm.h"
 #include "shared/job/stop.h"
+#include "shared/sandbox/sandbox.h"
 
 struct report {
     int fd;

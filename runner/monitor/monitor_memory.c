@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "runner/monitor/monitor_state.h"
-#include "shared/sandbox/sandbox.h"
 #include "runner/shm/shm_source.h"
 #include "shared/base/process.h"
 #include "shared/job/reason.h"
+#include "shared/sandbox/sandbox.h"
 
 /* A check takes some 10 us. The next one is due when a process that uses all processors could have reached
  * the limit, but no later than after LOOK_MOST_S, because threads are counted as well. */

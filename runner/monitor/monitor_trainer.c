@@ -31,7 +31,6 @@
 #include <unistd.h>
 
 #include "runner/monitor/monitor_state.h"
-#include "shared/sandbox/sandbox.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
@@ -39,6 +38,7 @@
 #include "shared/job/model_spec.h"
 #include "shared/job/reason.h"
 #include "shared/job/settings.h"
+#include "shared/sandbox/sandbox.h"
 #include "shared/trainer/trainer_command.h"
 #include "shared/trainer/trainer_package.h"
 

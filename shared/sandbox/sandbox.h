@@ -49,8 +49,7 @@ int sandbox_enter(struct sandbox *out, int folder_fd, enum isolation required, s
 int sandbox_forgo(struct sandbox *out, const char *why, enum isolation required, struct err *e);
 
 /* {"level":"files","landlock_abi":7,"seccomp":true,"own_user":false,"own_tree":true,"lacks":"..."}, which
- * `job_runner --isolation` prints for its agent: sandbox_enter in a process that then ends. NULL: no
- * memory. */
+ * `job_runner --isolation` prints. NULL: no memory. */
 json_t *sandbox_json(const struct sandbox *s);
 
 /* For struct child_how, between fork and exec of a compiler, in the folder `arg` (a path): the compiler and

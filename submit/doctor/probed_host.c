@@ -115,6 +115,17 @@ bool probed_host_runs_trainers(const struct probed_host *p)
     return p->has_answered && p->trainers[0] && strcmp(p->trainers, "none") != 0;
 }
 
+int probed_host_read_runner(struct probed_host *p, const char *text, size_t len, struct err *e)
+{
+    json_t *o;
+
+    if (json_parse(&o, text, len, "answer", e) < 0)
+        return e->code = ERR_PROTOCOL;
+    read_runner(p, o);
+    json_decref(o);
+    return 0;
+}
+
 int probed_host_read_trainers(struct probed_host *p, const char *text, size_t len, struct err *e)
 {
     json_t *o, *name;

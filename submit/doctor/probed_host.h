@@ -53,6 +53,8 @@ void probed_host_fail(struct probed_host *p, const char *check, const struct err
 void probed_host_read_here(struct probed_host *p);
 /* Reads an agent's answer to GET /v1/agent. ERR_PROTOCOL: it is none. */
 int probed_host_read(struct probed_host *p, const char *text, size_t len, struct err *e);
+/* Reads its answer to GET /v1/agent/runner. ERR_PROTOCOL: it is none. */
+int probed_host_read_runner(struct probed_host *p, const char *text, size_t len, struct err *e);
 /* Whether it should be asked what training programs find there, by GET /v1/agent/trainers: it runs some. */
 bool probed_host_runs_trainers(const struct probed_host *p);
 /* Reads the answer. ERR_PROTOCOL: it is none. */

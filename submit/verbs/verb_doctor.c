@@ -29,8 +29,8 @@
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
 
-static const double DOCTOR_S = 8;    /* an agent that has not answered by then counts as unreachable */
-static const double TRAINERS_S = 12; /* an agent gives its interpreter of training programs 10 s */
+static const double DOCTOR_S = 8;   /* an agent that has not answered by then counts as unreachable */
+static const double FURTHER_S = 12; /* an agent gives its interpreter of training programs 10 s */
 
 /* A job of a few steps on all agents of the list. It shows that every node reaches every other at its data
  * port and exchanges what a job exchanges. An agent connects only to the peers of a job (docs/protocol.md),
@@ -193,28 +193,47 @@ static int measure_round_trips(struct http *h, struct probed_host *all, size_t n
     return 0;
 }
 
-/* Asks those that run training programs what these find. An agent that does not say it can be used. */
-static int ask_for_trainers(struct http *h, struct probed_host *all, size_t n, struct err *e)
+/* What an agent finds out only when it is asked. */
+struct further_question {
+    const char *path;
+    bool (*is_for)(const struct probed_host *p);
+    int (*read)(struct probed_host *p, const char *text, size_t len, struct err *e);
+};
+
+static bool has_answered(const struct probed_host *p)
+{
+    return p->has_answered;
+}
+
+/* An agent that does not answer it, as an older one does not, can be used. */
+static int ask_further(struct http *h, struct probed_host *all, size_t n, const struct further_question *q,
+                       struct err *e)
 {
     struct err ignored;
     bool is_any = false;
 
     for (size_t i = 0; i < n; i++)
-        if (probed_host_runs_trainers(&all[i]) && !all[i].node.call.busy)
-            is_any |= node_ask(h, &all[i].node, "GET", NULL, 0, &ignored, "/v1/agent/trainers") == 0;
-    if (is_any && finish_calls(h, all, n, clock_now() + TRAINERS_S, e) < 0)
+        if (q->is_for(&all[i]) && !all[i].node.call.busy)
+            is_any |= node_ask(h, &all[i].node, "GET", NULL, 0, &ignored, "%s", q->path) == 0;
+    if (is_any && finish_calls(h, all, n, clock_now() + FURTHER_S, e) < 0)
         return e->code;
     for (size_t i = 0; i < n; i++) {
         const struct http_request *call = &all[i].node.call;
 
-        if (probed_host_runs_trainers(&all[i]) && !call->busy && call->status == 200)
-            probed_host_read_trainers(&all[i], call->reply ? call->reply : "", call->reply_len, &ignored);
+        if (q->is_for(&all[i]) && !call->busy && call->status == 200)
+            q->read(&all[i], call->reply ? call->reply : "", call->reply_len, &ignored);
     }
     return 0;
 }
 
-/* Asks all agents at once, then for a round trip, then what training programs find there. Agents with an
- * error already are left out. Returns when all have answered or the time for it is over. ERR_CANCELLED. */
+static const struct further_question about_runner = {"/v1/agent/runner", has_answered,
+                                                     probed_host_read_runner},
+                                     about_trainers = {"/v1/agent/trainers", probed_host_runs_trainers,
+                                                       probed_host_read_trainers};
+
+/* Asks all agents at once, then for a round trip, then for their runners and what training programs find.
+ * Agents with an error already are left out. Returns when all have answered or the time for it is over.
+ * ERR_CANCELLED. */
 static int ask_hosts(struct probed_host *all, size_t n, struct err *e)
 {
     struct http *h = http_new(e);
@@ -226,7 +245,9 @@ static int ask_hosts(struct probed_host *all, size_t n, struct err *e)
     if (rc == 0)
         rc = measure_round_trips(h, all, n, e);
     if (rc == 0)
-        rc = ask_for_trainers(h, all, n, e);
+        rc = ask_further(h, all, n, &about_runner, e);
+    if (rc == 0)
+        rc = ask_further(h, all, n, &about_trainers, e);
     for (size_t i = 0; i < n; i++)
         node_forget(h, &all[i].node);
     http_free(h);

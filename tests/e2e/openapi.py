@@ -39,6 +39,7 @@ calls = [
     ("POST", "/v1/queue", {"queue": "q-abcdef", "waiting": 0}, {}, 200),
     ("POST", "/v1/queue", {"waiting": 0}, {}, 422),
     ("POST", "/v1/queue?timeout_s=x", {"queue": "q-abcdef", "waiting": 0}, {}, 400),
+    ("GET", "/v1/agent/runner", None, {}, 200),
     ("GET", "/v1/agent/trainers", None, {}, 200),
     ("GET", "/v1/jobs", None, {}, 200),
     ("GET", "/v1/jobs?state=running&limit=1", None, {}, 200),

@@ -1,8 +1,8 @@
 #!/bin/sh
 # A runner that trains nothing: the name in its settings (agent_fixture.h) chooses its behavior.
 # It implements docs/protocol.md section 2 like the real one, or, with most names, violates it.
-if [ "${1:-}" = --isolation ]; then # it runs no codec
-    echo '{"level":"user","landlock_abi":7,"seccomp":true,"own_user":true,"lacks":""}'
+if [ "${1:-}" = --about ]; then # it computes nothing
+    echo '{"engine":"none","codec_abi":0,"frame_version":0}'
     exit
 fi
 emit() { printf '%s\n' "$1" >>events.jsonl; }

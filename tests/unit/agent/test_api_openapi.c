@@ -96,6 +96,8 @@ TEST(resources_have_the_keys_of_their_schemas)
     check_keys(&f, "/v1/jobs", "Jobs");
     check_keys(&f, "/v1/agent", "Agent");
     check_keys(&f, "/v1/agent/trainers", "Trainers");
+    ask(&f, &r, "GET", "/v1/agent/runner", NULL);
+    assert_non_null(strstr(r.body, "\"engine\":\"none\""));
     check_keys(&f, "/v1/status", "Status");
     check_keys(&f, "/readyz", "Ready");
     check_keys(&f, "/v1/jobs/j-abcdef/artifacts", "Artifacts");

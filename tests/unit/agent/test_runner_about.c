@@ -4,84 +4,131 @@
 
 static struct err e;
 
-/* Makes a program that answers as job_runner --isolation does. */
-static void make_runner(char path[128], const char *folder, const char *answer)
+struct asked {
+    const char *folder;
+    char exe[128];
+    struct loop loop;
+    uint64_t n_changes;
+    struct runner_about about;
+};
+
+/* A runner that does what the shell's script says, and counts how often it is started. */
+static void ask_open(struct asked *a, const char *script)
 {
     char text[512];
 
-    snprintf(path, 128, "%s/runner", folder);
+    *a = (struct asked){.folder = unit_folder()};
+    assert_ok(loop_open(&a->loop, &e));
+    snprintf(a->exe, sizeof a->exe, "%s/runner", a->folder);
     snprintf(text, sizeof text,
-             "#!/bin/sh\n[ \"$1 $OPENBLAS_NUM_THREADS\" = '--isolation 1' ] || exit 3\n%s\n", answer);
-    assert_ok(file_write(path, text, strlen(text), 0700, &e));
+             "#!/bin/sh\n[ \"$1 $OPENBLAS_NUM_THREADS\" = '--about 1' ] || exit 99\necho >>%s/started\n%s\n",
+             a->folder, script);
+    assert_ok(file_write(a->exe, text, strlen(text), 0700, &e));
+    a->about = (struct runner_about){.inquiry = {.loop = &a->loop, .n_changes = &a->n_changes},
+                                     .exe = a->exe};
 }
 
-#define ANSWER                                                                                               \
-    "echo "                                                                                                  \
-    "'{\"level\":\"process\",\"landlock_abi\":0,\"seccomp\":true,\"own_user\":false,\"own_tree\":true,"      \
-    "\"lacks\":\"no Landlock\",\"runner\":{\"engine\":\"an abacus\"}}'"
-
-TEST(an_agent_reports_what_its_runner_answers_and_requires_files_of_foreign_codecs)
+static void ask_close(struct asked *a)
 {
-    const char *folder = unit_folder();
-    struct agent_isolation is;
-    struct runner_about about;
-    char path[128];
-
-    make_runner(path, folder, ANSWER);
-    assert_ok(runner_about_ask(&about, &is, path, -1, &e));
-    assert_int_equal(is.level, ISOLATION_PROCESS);
-    assert_true(is.has_seccomp && !is.has_own_user && is.has_own_tree);
-    assert_string_equal(is.lacks, "no Landlock");
-    assert_int_equal(is.required, ISOLATION_FILES);
-    assert_string_equal(json_string_value(json_object_get(about.facts, "engine")), "an abacus");
-    runner_about_clear(&about);
-    unit_remove(folder);
+    runner_about_clear(&a->about);
+    loop_close(&a->loop);
+    unit_remove(a->folder);
 }
 
-TEST(an_agent_refuses_to_start_below_what_it_requires)
+/* What is said of it once it has answered, as JSON. */
+static const char *answer_of(struct asked *a)
 {
-    const char *folder = unit_folder();
-    struct agent_isolation is;
-    struct runner_about about;
-    char path[128];
+    static char text[1024];
+    json_t *o;
+    char *line;
 
-    make_runner(path, folder, ANSWER);
-    assert_ok(runner_about_ask(&about, &is, path, ISOLATION_PROCESS, &e));
-    runner_about_clear(&about);
-    assert_int_equal(runner_about_ask(&about, &is, path, ISOLATION_FILES, &e), ERR_AUTH);
-    assert_error_has("level process here, less than --require-isolation files: no Landlock");
-    runner_about_clear(&about);
-    unit_remove(folder);
+    while (inquiry_is_open(&a->about.inquiry))
+        loop_turn(&a->loop, 0.05);
+    o = runner_about_json(&a->about);
+    line = json_dumps(o, JSON_COMPACT | JSON_ENCODE_ANY);
+    json_decref(o);
+    assert_non_null(line);
+    snprintf(text, sizeof text, "%s", line);
+    free(line);
+    return text;
 }
 
-TEST(a_runner_that_cannot_answer_isolates_nothing)
+static size_t count_starts(const struct asked *a)
 {
-    static const char *const answers[] = {"exit 1", "echo no JSON", "echo '{\"level\":\"strong\"}'",
-                                          "kill $$"};
-    const char *folder = unit_folder();
-    struct agent_isolation is;
-    struct runner_about about;
-    char path[128];
+    char path[160], *text;
+    size_t n;
 
-    for (size_t i = 0; i < N_OF(answers); i++) {
-        make_runner(path, folder, answers[i]);
-        assert_ok(runner_about_ask(&about, &is, path, -1, &e));
-        assert_int_equal(is.level, ISOLATION_NONE);
-        assert_true(is.lacks[0] && about.broken.code && !about.facts);
-        assert_int_equal(runner_about_ask(&about, &is, path, ISOLATION_PROCESS, &e), ERR_AUTH);
+    snprintf(path, sizeof path, "%s/started", a->folder);
+    assert_ok(file_read(&text, &n, path, 64, &e));
+    free(text);
+    return n;
+}
+
+TEST(a_runner_is_asked_once_and_its_answer_kept)
+{
+    struct asked a;
+
+    ask_open(&a, "echo '{\"engine\":\"an abacus\",\"codec_abi\":11}'");
+    assert_string_equal(answer_of(&a), "null");
+    runner_about_ask(&a.about);
+    assert_true(inquiry_is_own(&a.about.inquiry, a.about.inquiry.child.pid));
+    runner_about_ask(&a.about);
+    assert_string_equal(answer_of(&a), "{\"engine\":\"an abacus\",\"codec_abi\":11}");
+    assert_int_equal(a.n_changes, 1);
+    a.about.inquiry.answered_at -= 60;
+    runner_about_ask(&a.about);
+    assert_false(inquiry_is_open(&a.about.inquiry));
+    assert_int_equal(count_starts(&a), 1);
+    ask_close(&a);
+}
+
+TEST(a_runner_that_does_not_answer_is_reported_with_the_reason_and_asked_again_later)
+{
+    static const struct {
+        const char *script, *reason;
+    } cases[] = {
+        {"exit 3", "/runner: ended with status 3; is a library missing?"},
+        {"kill -SEGV $$", "/runner: killed by signal 11 (Segmentation fault)"},
+        {"echo no JSON", "/runner: its answer:1:"},
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct asked a;
+        const char *text;
+
+        ask_open(&a, cases[i].script);
+        runner_about_ask(&a.about);
+        text = answer_of(&a);
+        if (strncmp(text, "{\"error\":", 9) != 0 || !strstr(text, cases[i].reason))
+            fail_msg("%s: %s", cases[i].script, text);
+        runner_about_ask(&a.about);
+        assert_false(inquiry_is_open(&a.about.inquiry));
+        a.about.inquiry.answered_at -= 60;
+        runner_about_ask(&a.about);
+        answer_of(&a);
+        assert_int_equal(count_starts(&a), 2);
+        ask_close(&a);
     }
-    snprintf(path, sizeof path, "/nowhere/runner");
-    assert_ok(runner_about_ask(&about, &is, path, -1, &e));
-    assert_int_equal(is.level, ISOLATION_NONE);
-    unit_remove(folder);
+}
+
+TEST(a_runner_that_is_not_there_is_an_error_at_once)
+{
+    struct asked a;
+
+    ask_open(&a, "");
+    snprintf(a.exe, sizeof a.exe, "/nowhere/runner");
+    runner_about_ask(&a.about);
+    assert_false(inquiry_is_open(&a.about.inquiry));
+    assert_non_null(strstr(answer_of(&a), "cannot run /nowhere/runner"));
+    ask_close(&a);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_agent_reports_what_its_runner_answers_and_requires_files_of_foreign_codecs),
-        cmocka_unit_test(an_agent_refuses_to_start_below_what_it_requires),
-        cmocka_unit_test(a_runner_that_cannot_answer_isolates_nothing),
+        cmocka_unit_test(a_runner_is_asked_once_and_its_answer_kept),
+        cmocka_unit_test(a_runner_that_does_not_answer_is_reported_with_the_reason_and_asked_again_later),
+        cmocka_unit_test(a_runner_that_is_not_there_is_an_error_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,8 @@ static void ask_open(struct asked *a, const char *script)
              "#!/bin/sh\n[ \"$1 $PYTHONPATH\" = '-c ' ] || exit 99\necho >>%s/started\n%s\n", a->folder,
              script);
     assert_ok(file_write(a->python, text, strlen(text), 0700, &e));
-    a->about = (struct trainer_about){.loop = &a->loop, .python = a->python, .n_changes = &a->n_changes};
+    a->about = (struct trainer_about){.inquiry = {.loop = &a->loop, .n_changes = &a->n_changes},
+                                      .python = a->python};
 }
 
 static void ask_close(struct asked *a)
@@ -43,7 +44,7 @@ static const char *answer_of(struct asked *a)
     json_t *o = json_object();
     char *line;
 
-    while (trainer_about_is_asking(&a->about))
+    while (inquiry_is_open(&a->about.inquiry))
         loop_turn(&a->loop, 0.05);
     trainer_about_add(o, &a->about);
     line = json_dump(o, JSON_COMPACT);
@@ -75,12 +76,12 @@ TEST(versions_and_gpus_are_known_after_the_first_question_only)
     ask_open(&a, "echo '{\"python\":\"3.11.2\",\"numpy\":\"1.24.2\",\"torch\":\"\",\"gpus\":[\"H100\",7]}'");
     assert_string_equal(answer_of(&a), UNKNOWN "null}");
     trainer_about_ask(&a.about);
-    assert_true(trainer_about_is_asking(&a.about));
-    assert_true(trainer_about_is_own(&a.about, a.about.child.pid));
+    assert_true(inquiry_is_open(&a.about.inquiry));
+    assert_true(inquiry_is_own(&a.about.inquiry, a.about.inquiry.child.pid));
     assert_string_equal(answer_of(&a), "{\"python\":\"3.11.2\",\"numpy\":\"1.24.2\",\"torch\":null,\"gpus\":["
                                        "\"H100\"],\"trainer_error\":null}");
     assert_int_equal(a.n_changes, 1);
-    assert_false(trainer_about_is_own(&a.about, getpid()));
+    assert_false(inquiry_is_own(&a.about.inquiry, getpid()));
     ask_close(&a);
 }
 
@@ -93,9 +94,9 @@ TEST(a_fresh_answer_is_given_again_and_an_old_one_is_asked_anew)
     trainer_about_ask(&a.about);
     answer_of(&a);
     trainer_about_ask(&a.about);
-    assert_false(trainer_about_is_asking(&a.about));
+    assert_false(inquiry_is_open(&a.about.inquiry));
     assert_int_equal(count_starts(&a), 1);
-    a.about.answered_at -= 60;
+    a.about.inquiry.answered_at -= 60;
     trainer_about_ask(&a.about);
     assert_non_null(strstr(answer_of(&a), "\"python\":\"3.9\",\"numpy\":null"));
     assert_int_equal(count_starts(&a), 2);
@@ -154,7 +155,7 @@ TEST(without_an_interpreter_there_is_nothing_to_ask)
     ask_open(&a, "");
     a.about.python[0] = '\0';
     trainer_about_ask(&a.about);
-    assert_false(trainer_about_is_asking(&a.about));
+    assert_false(inquiry_is_open(&a.about.inquiry));
     assert_string_equal(answer_of(&a), UNKNOWN "\"there is no python3 in the agent's $PATH\"}");
     ask_close(&a);
 }
@@ -165,9 +166,9 @@ TEST(an_interpreter_that_hangs_is_killed_with_what_it_has_started)
 
     ask_open(&a, "sleep 600 & sleep 600");
     trainer_about_ask(&a.about);
-    timer_set(&a.loop, &a.about.deadline, clock_now()); /* the limit is over */
+    timer_set(&a.loop, &a.about.inquiry.deadline, clock_now()); /* the limit is over */
     assert_non_null(strstr(answer_of(&a), "no answer within 10 s"));
-    a.about.answered_at -= 60;
+    a.about.inquiry.answered_at -= 60;
     trainer_about_ask(&a.about);
     ask_close(&a); /* and when the agent ends */
 }

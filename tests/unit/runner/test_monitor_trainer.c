@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "runner/monitor/monitor_state.h"
-#include "shared/sandbox/sandbox.h"
 #include "shared/base/clock.h"
 #include "shared/base/json.h"
 #include "shared/base/process.h"
 #include "shared/job/reason.h"
 #include "shared/job/settings.h"
+#include "shared/sandbox/sandbox.h"
 #include "shared/trainer/trainer_package.h"
 #include "tests/lib/node_run.h"
 #include "tests/unit/unit.h"
