@@ -5,17 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "shared/base/choice.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
-#include "shared/records/artifacts.h"
 #include "submit/data/data_open.h"
 #include "submit/data/data_sets.h"
 #include "submit/data/preprocessing.h"
-#include "submit/files/run_file.h"
 #include "submit/files/temp.h"
 #include "submit/options/options_table.h"
 #include "submit/results/predictions.h"
@@ -24,110 +20,31 @@
 #include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/helper_program.h"
+#include "submit/verbs/trained_model.h"
 #include "submit/verbs/verbs.h"
 
 #define DEFAULT_TABLE "predictions.csv"
 
 struct predict {
     struct options opt; /* the options given, and those of the job that made the model */
-    char path[PATH_MAX];
-    char job[PATH_MAX]; /* the folder of that job's results; "": not known */
-    struct tensor_file file;
-    struct model_spec *spec;
+    struct trained_model model;
     struct dataset data;
-    struct preprocessing record; /* of the model */
-    bool has_record;
     bool is_whole; /* all samples of --data, not a half of a data set */
     const char *half;
     struct temp folder; /* of the predictor */
     json_t *summary;
 };
 
-/* Sets p->job if the model is FOLDER/model/... of a result folder. */
-static void find_job(struct predict *p)
+/* Takes the options that are not given from the job that made the model, whose run.json is `run`; NULL: it is
+ * not known. */
+static int take_options(struct predict *p, const json_t *run, struct err *e)
 {
-    char folder[PATH_MAX], run[PATH_MAX];
-    struct err ignored;
-    char *slash;
-
-    if (file_absolute(folder, sizeof folder, p->path, &ignored) < 0)
-        return;
-    for (int up = 0; up < 2 && (slash = strrchr(folder, '/')); up++)
-        *slash = '\0';
-    if (file_join(run, sizeof run, folder, "run.json", &ignored) == 0 && access(run, F_OK) == 0)
-        snprintf(p->job, sizeof p->job, "%s", folder);
-}
-
-/* The operand is the file of a model, or a folder of results. */
-static int find_model_file(struct predict *p, const char *operand, struct err *e)
-{
-    struct stat st;
-
-    if (stat(operand, &st) < 0)
-        return err_errno(e, ERR_NOT_FOUND, "%s", operand);
-    if (!S_ISDIR(st.st_mode))
-        snprintf(p->path, sizeof p->path, "%s", operand);
-    else if (file_join(p->path, sizeof p->path, operand, artifacts[ARTIFACT_FINAL_MODEL].path, e) < 0)
-        return e->code;
-    if (access(p->path, F_OK) < 0) {
-        err_set(e, ERR_NOT_FOUND, "%s has no %s", operand, artifacts[ARTIFACT_FINAL_MODEL].path);
-        return err_hint(e, "Name the result folder of a job, or the file of a model.");
-    }
-    find_job(p);
-    return 0;
-}
-
-/* Takes the options that are not given from the job that made the model; *record: the preprocessing record in
- * its run.json. */
-static int take_options(struct predict *p, json_t **record, struct err *e)
-{
-    const json_t *facts;
-    json_t *doc;
-    int rc;
-
-    *record = NULL;
-    if (!p->job[0])
+    if (!run)
         return 0;
-    if (run_file_read(&doc, p->job, e) < 0)
-        return e->code;
-    facts = json_object_get(doc, "facts");
-    *record = json_incref(json_object_get(facts, "preprocessing"));
-    rc = options_take_of_job(&p->opt, FOR_PREDICT, json_object_get(facts, "options"), e);
-    json_decref(doc);
-    if (rc == 0)
-        return 0;
-    json_decref(*record);
-    return err_at(e, "%s/run.json", p->job);
-}
-
-static int open_model(struct predict *p, struct err *e)
-{
-    int rc;
-
-    if (tensor_file_open(&p->file, p->path, e) < 0)
-        return e->code;
-    if (verb_model_of_weights(&p->spec, &p->file, e) < 0)
-        return err_at(e, "%s", p->path);
-    if (p->spec->has_trainer) {
-        err_set(e, ERR_CONFIG, "%s: its model is computed by %s, a training program, and not by psgd",
-                p->path, p->spec->name);
-        return err_hint(
-            e, "Load it there: in Python psgd.load_model() returns its tensors, by the program's names.");
-    }
-    rc = preprocessing_of_file(&p->record, &p->file, e);
-    p->has_record = rc > 0;
-    return rc < 0 ? err_at(e, "%s", p->path) : 0;
-}
-
-/* A file that another program has written has no metadata; then `record`, of the job's run.json, is used. */
-static int open_record(struct predict *p, const json_t *record, struct err *e)
-{
-    if (open_model(p, e) < 0)
-        return e->code;
-    if (p->has_record || !record)
-        return 0;
-    p->has_record = preprocessing_parse(&p->record, record, e) == 0;
-    return p->has_record ? 0 : err_at(e, "%s/run.json: facts.preprocessing", p->job);
+    return options_take_of_job(&p->opt, FOR_PREDICT,
+                               json_object_get(json_object_get(run, "facts"), "options"), e) < 0
+               ? err_at(e, "%s/run.json", p->model.job)
+               : 0;
 }
 
 /* Data set and transform are those of the record; options may only repeat them. */
@@ -136,25 +53,26 @@ static int take_record(struct predict *p, struct err *e)
     struct settings *set = &p->opt.settings;
     struct transform asked, known;
 
-    if (!p->has_record) {
+    if (!p->model.has_record) {
         console_info(
             "%s has no preprocessing record, like files of older versions and of other programs: words, "
             "classes, columns and means are learned from the data set of this command, and cannot be "
             "compared "
             "with the model's.",
-            p->path);
+            p->model.path);
         return 0;
     }
-    if (!p->job[0] && !options_is_given(&p->opt, offsetof(struct options, settings.dataset)))
-        snprintf(set->dataset, sizeof set->dataset, "%s", p->record.dataset);
+    if (!p->model.job[0] && !options_is_given(&p->opt, offsetof(struct options, settings.dataset)))
+        snprintf(set->dataset, sizeof set->dataset, "%s", p->model.record.dataset);
     if (!options_is_given(&p->opt, offsetof(struct options, settings.transform)))
         return 0;
-    if (transform_parse(&asked, set->transform, e) < 0 || transform_parse(&known, p->record.transform, e) < 0)
+    if (transform_parse(&asked, set->transform, e) < 0 ||
+        transform_parse(&known, p->model.record.transform, e) < 0)
         return err_at(e, "transform");
     if (asked.kind == known.kind)
         return 0;
     err_set(e, ERR_CONFIG, "--transform %s: the model was trained with %s", set->transform,
-            p->record.transform);
+            p->model.record.transform);
     return err_hint(e, "Leave --transform out: it is the model's, with its mean and deviation.");
 }
 
@@ -166,8 +84,9 @@ static size_t count_samples(const struct predict *p)
 static int open_data(struct predict *p, struct err *e)
 {
     const struct settings *set = &p->opt.settings;
-    const struct data_use use = {.known = p->has_record ? &p->record : NULL, .is_whole = p->is_whole};
-    int rc = data_open(&p->data, set->dataset, p->opt.data, p->spec, &use, true, e);
+    const struct data_use use = {.known = p->model.has_record ? &p->model.record : NULL,
+                                 .is_whole = p->is_whole};
+    int rc = data_open(&p->data, set->dataset, p->opt.data, p->model.spec, &use, true, e);
 
     dataset_warnings_print(&p->data.warnings);
     if (rc < 0)
@@ -176,13 +95,15 @@ static int open_data(struct predict *p, struct err *e)
         p->is_whole = false;
     if (count_samples(p) == 0)
         return err_set(e, ERR_CONFIG, "data set %s has no samples in its half %s", set->dataset, p->half);
-    return p->has_record ? 0 : preprocessing_learn(&p->record, &p->data, set->dataset, set->transform, e);
+    return p->model.has_record
+               ? 0
+               : preprocessing_learn(&p->model.record, &p->data, set->dataset, set->transform, e);
 }
 
 /* All samples of --data are predicted, unless --split chooses a half. */
 static void choose_samples(struct predict *p)
 {
-    p->is_whole = p->has_record && options_is_given(&p->opt, offsetof(struct options, data)) &&
+    p->is_whole = p->model.has_record && options_is_given(&p->opt, offsetof(struct options, data)) &&
                   !options_is_given(&p->opt, offsetof(struct options, split));
     p->half = p->is_whole ? "test" : p->opt.split;
 }
@@ -190,20 +111,12 @@ static void choose_samples(struct predict *p)
 /* The predictor's files. */
 static int put_files(struct predict *p, struct err *e)
 {
-    const char *arch = tensor_file_meta(&p->file, "arch");
-    char path[PATH_MAX], weights[PATH_MAX];
+    char path[PATH_MAX];
 
-    if (file_join(path, sizeof path, p->folder.path, "model.json", e) < 0 ||
-        file_write(path, arch, strlen(arch), 0600, e) < 0)
+    if (trained_model_put(&p->model, p->folder.path, e) < 0 ||
+        file_join(path, sizeof path, p->folder.path, "samples.safetensors", e) < 0)
         return e->code;
-    if (file_absolute(weights, sizeof weights, p->path, e) < 0 ||
-        file_join(path, sizeof path, p->folder.path, "weights.safetensors", e) < 0)
-        return e->code;
-    if (symlink(weights, path) < 0)
-        return err_errno(e, ERR_IO, "%s", path);
-    if (file_join(path, sizeof path, p->folder.path, "samples.safetensors", e) < 0)
-        return e->code;
-    return shard_write_half(path, &p->data, &p->record, p->half, e);
+    return shard_write_half(path, &p->data, &p->model.record, p->half, e);
 }
 
 static int run_predictor(struct predict *p, struct err *e)
@@ -260,14 +173,14 @@ static void show_predictions(const struct predict *p)
 
     if (o->json) {
         json_object_del(p->summary, "ok");
-        json_object_set_new(p->summary, "model", json_text(p->path, SIZE_MAX));
+        json_object_set_new(p->summary, "model", json_text(p->model.path, SIZE_MAX));
         json_object_set_new(p->summary, "dataset", json_text(o->settings.dataset, SIZE_MAX));
         json_object_set_new(p->summary, "split", json_string(p->is_whole ? "all" : p->half));
         json_object_set_new(p->summary, "file", json_text(o->output, SIZE_MAX));
         stdout_json(true, json_incref(p->summary), NULL, NULL);
         return;
     }
-    text_print("model      %s, of %s\ndata       %s, %s: %zu samples\n", p->spec->name, p->path,
+    text_print("model      %s, of %s\ndata       %s, %s: %zu samples\n", p->model.spec->name, p->model.path,
                o->settings.dataset, p->is_whole ? o->data : p->half, count_samples(p));
     json_object_foreach(metrics, key, v)
     {
@@ -283,14 +196,14 @@ static void show_predictions(const struct predict *p)
 
 static int predict_data(struct predict *p, const char *operand, struct err *e)
 {
-    json_t *record;
+    json_t *run;
     int rc;
 
-    if (predictions_check_path(p->opt.output, e) < 0 || find_model_file(p, operand, e) < 0 ||
-        take_options(p, &record, e) < 0)
+    if (predictions_check_path(p->opt.output, e) < 0 || trained_model_find(&p->model, operand, e) < 0 ||
+        trained_model_run(&run, &p->model, e) < 0)
         return e->code;
-    rc = open_record(p, record, e);
-    json_decref(record);
+    rc = take_options(p, run, e) < 0 ? e->code : trained_model_open(&p->model, run, e);
+    json_decref(run);
     if (rc < 0 || take_record(p, e) < 0)
         return e->code;
     choose_samples(p);
@@ -319,9 +232,7 @@ int verb_predict(const struct options *o, struct err *e)
     if (p->folder.path[0])
         temp_close(&p->folder);
     dataset_clear(&p->data);
-    preprocessing_clear(&p->record);
-    model_spec_free(p->spec);
-    tensor_file_close(&p->file);
+    trained_model_clear(&p->model);
     free(p);
     return rc;
 }
