@@ -77,11 +77,8 @@ static int check_loss(const struct model_spec *m, const struct dataset *d, struc
 {
     if (m->loss != LOSS_TOKEN_CROSS_ENTROPY || dataset_is_stream(d))
         return 0;
-    err_set(e, ERR_CONFIG,
-            "model \"%s\" predicts the next token of each, and the samples of the data set are no windows of "
-            "text",
-            m->name);
-    return err_hint(e, "Such sets are tokens, of files, and grammar, which is generated.");
+    err_set(e, ERR_CONFIG, "model \"%s\" is a model of language, and the data set is no text", m->name);
+    return err_hint(e, "--dataset tokens reads text from files, --dataset grammar generates text.");
 }
 
 int data_fits_model(const struct model_spec *m, const struct dataset *d, struct err *e)

@@ -46,7 +46,7 @@ wider_model() {
 
 @test "text and models fit each other, or the job is refused in a sentence" {
     run "$SUBMIT" validate --model gpt-xs --dataset digits
-    [[ "$output" == *'model "gpt-xs" predicts the next token of each, and the samples of the data set are no windows of text'* ]]
+    [[ "$output" == *'model "gpt-xs" is a model of language, and the data set is no text'* ]]
     run "$SUBMIT" validate --model softmax --dataset grammar
     [[ "$output" == *"its samples are windows of text, for models with the loss token_cross_entropy"* ]]
     run "$SUBMIT" validate --model gpt-xs --dataset grammar --partition labels:2 --batch_size 16
