@@ -1,7 +1,8 @@
-/* predictor -- computes the outputs and metrics of a trained model on samples, as a node's evaluation does.
- * job_submit predict starts it:
+/* predictor -- computes the outputs and metrics of a trained model on samples, as a node's evaluation does,
+ * or goes on with a text. job_submit predict and job_submit generate start it:
  *
  *     predictor FOLDER BATCH THREADS auto|openblas
+ *     predictor FOLDER text THREADS auto|openblas      runner/continuation.h
  *
  * FOLDER has model.json, weights.safetensors (a model or a checkpoint) and samples.safetensors (a test set
  * with its scale, loader.h; its metadata "predicts" is "classes" or "values"). The predictor writes two files
@@ -17,6 +18,7 @@
 #include "nn/kernels/blas.h"
 #include "nn/metrics.h"
 #include "nn/net.h"
+#include "runner/continuation.h"
 #include "runner/loader.h"
 #include "shared/base/file.h"
 #include "shared/base/helper.h"
@@ -26,6 +28,7 @@
 
 struct predictor {
     const char *folder;
+    bool continues_text;
     int batch_size;
     struct model_spec spec;
     struct net *net;
@@ -45,7 +48,7 @@ static int load_model(struct predictor *w, struct err *e)
     if (w->spec.has_trainer)
         return err_set(e, ERR_CONFIG, "model \"%s\" is computed by a training program, and not by psgd",
                        w->spec.name);
-    w->batch_size = net_test_batch(&w->spec, w->batch_size);
+    w->batch_size = w->continues_text ? 1 : net_test_batch(&w->spec, w->batch_size);
     return net_new(&w->net, &w->spec, w->batch_size, e);
 }
 
@@ -80,10 +83,6 @@ static int load_samples(struct predictor *w, struct err *e)
     const char *predicts;
     bool has_classes, has_truth;
 
-    if (model_spec_labels(&w->spec) > 1)
-        return err_set(e, ERR_CONFIG,
-                       "model \"%s\" predicts %d tokens for a sample, and predict's table has one",
-                       w->spec.name, model_spec_labels(&w->spec));
     if (file_join(path, sizeof path, w->folder, "samples.safetensors", e) < 0 ||
         loader_open_test(&w->loader, path, &w->spec, e) < 0)
         return e->code;
@@ -201,7 +200,11 @@ static json_t *summary(const struct predictor *w)
 
 static int run_predictor(struct predictor *w, json_t **out, struct err *e)
 {
-    if (load_model(w, e) < 0 || load_weights(w, e) < 0 || load_samples(w, e) < 0)
+    if (load_model(w, e) < 0 || load_weights(w, e) < 0)
+        return e->code;
+    if (w->continues_text)
+        return continuation_run(out, w->net, &w->spec, w->folder, e);
+    if (load_samples(w, e) < 0)
         return e->code;
     predict_samples(w);
     if (write_predictions(w, e) < 0)
@@ -231,9 +234,10 @@ int main(int argc, char **argv)
     int rc;
 
     if (argc != 5)
-        return helper_main(argc, argv, "predictor", "job_submit predict");
+        return helper_main(argc, argv, "predictor", "job_submit predict or generate");
     blas_choose_core(argv);
     w.folder = argv[1];
+    w.continues_text = strcmp(argv[2], "text") == 0;
     w.batch_size = atoi(argv[2]);
     blas_set_threads(atoi(argv[3]), 1);
     blas_allow_onednn(strcmp(argv[4], "auto") == 0);

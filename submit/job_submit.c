@@ -20,7 +20,9 @@
 #include "submit/terminal/stdout.h"
 #include "submit/verbs/verbs.h"
 
-enum { COPIED_AT_ONCE = 1 << 16, WRITES_A_FILE = FOR_MODEL | FOR_SNAPSHOT | FOR_PREDICT | FOR_PLOT };
+enum { COPIED_AT_ONCE = 1 << 16 };
+
+#define WRITES_A_FILE (FOR_MODEL | FOR_SNAPSHOT | FOR_PREDICT | FOR_GENERATE | FOR_PLOT)
 
 /* A job may need one connection per node. */
 static void raise_limits(void)

@@ -46,10 +46,11 @@
 #define FOR_PACK     (UINT64_C(1) << 28)
 #define FOR_RANKS    (UINT64_C(1) << 29) /* with FOR_PACK: its own options */
 #define FOR_SLURM    (UINT64_C(1) << 30) /* with FOR_SUBMIT: of a job without agents, by Slurm */
+#define FOR_GENERATE (UINT64_C(1) << 31)
 #define FOR_ALL      UINT64_MAX
 #define FOR_AGENTS                                                                                           \
     (FOR_SUBMIT | FOR_LIST | FOR_STATUS | FOR_WAIT | FOR_LOGS | FOR_CANCEL | FOR_FETCH | FOR_DOCTOR |        \
-     FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE)
+     FOR_WHY | FOR_RERUN | FOR_JOINED | FOR_RUN | FOR_SNAPSHOT | FOR_BROWSE | FOR_GENERATE)
 #define FOR_JOB (FOR_SUBMIT | FOR_SIMULATE | FOR_PACK) /* those of a job that a simulation also supports */
 
 enum { RETRIES_MAX = 100 };
@@ -62,6 +63,14 @@ struct credentials {
     char ca[PATH_MAX]; /* certificates of CAs: an agent's must be of one of them, with the agent's name */
     char cert[PATH_MAX], key[PATH_MAX]; /* this user's certificate and key, for agents with --client-ca */
     bool insecure_no_tls;               /* where no pin is known, send everything unencrypted */
+};
+
+/* How a model of language goes on with a text (nn/generator.h). */
+struct generation {
+    char prompt[8192];
+    int tokens, top_k;
+    double temperature, top_p;
+    uint64_t seed;
 };
 
 struct options {
@@ -113,6 +122,7 @@ struct options {
     char to[PATH_MAX], mirror[512];
     char format[16]; /* target of model convert, of export */
     char split[8];   /* half of the data set that predict takes: train or test */
+    struct generation generation;
     char trace[PATH_MAX];
     char init_from[PATH_MAX], resume[PATH_MAX];
     struct simulation simulation;

@@ -157,13 +157,14 @@ static const char about[] =
  * its own networks only. */
 static const struct {
     const char *line;
-    bool needs_network;
+    enum { OF_ANY_JOB, OF_NETWORKS, OF_LANGUAGE } of;
 } commands[] = {
-    {"job_submit browse .                  this run as a page, in a browser", false},
-    {"job_submit plot . --y accuracy       its curves, in the terminal", false},
-    {"job_submit predict .                 the model's outputs on the test set", true},
-    {"job_submit compare . OTHER           beside another run", false},
-    {"job_submit why .                     how it ended, and what to do next", false},
+    {"job_submit browse .                  this run as a page, in a browser", OF_ANY_JOB},
+    {"job_submit plot . --y accuracy       its curves, in the terminal", OF_ANY_JOB},
+    {"job_submit predict .                 the model's outputs on the test set", OF_NETWORKS},
+    {"job_submit generate . --prompt The   a text that the model goes on with", OF_LANGUAGE},
+    {"job_submit compare . OTHER           beside another run", OF_ANY_JOB},
+    {"job_submit why .                     how it ended, and what to do next", OF_ANY_JOB},
 };
 
 static const char program[] = "\n"
@@ -317,11 +318,14 @@ int run_json_save(const struct submission *s, struct err *e)
     return rc;
 }
 
-static void print_commands(FILE *f, bool has_trainer)
+static void print_commands(FILE *f, const struct submission *s)
 {
+    bool is_of_text = json_object_get(json_object_get(s->facts, "data"), "window") != NULL;
+
     fputs("\nIn this folder:\n\n", f);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (!has_trainer || !commands[i].needs_network)
+        if (commands[i].of == OF_ANY_JOB ||
+            (!s->settings.trainer[0] && (commands[i].of == OF_LANGUAGE) == is_of_text))
             fprintf(f, "%s\n", commands[i].line);
     fputs(program, f);
 }
@@ -355,7 +359,7 @@ static int write_read_me(struct submission *s, struct err *e)
         if (artifacts[i].help && is_written(s, artifacts[i].path))
             fprintf(f, "%-24s %s\n", artifacts[i].path, artifacts[i].help);
     if (!s->settings.executor)
-        print_commands(f, s->settings.trainer[0]);
+        print_commands(f, s);
     rc = fclose(f) == 0 ? results_write(s, "README.txt", text, size, e) : err_set(e, ERR_NOMEM, "no memory");
     free(text);
     return rc;

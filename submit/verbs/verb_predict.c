@@ -194,6 +194,20 @@ static void show_predictions(const struct predict *p)
     text_print("table      %s\n", options_output(o));
 }
 
+/* A sample of a model of language has as many predictions as tokens. */
+static int check_rows(const struct model_spec *m, struct err *e)
+{
+    if (model_spec_labels(m) == 1)
+        return 0;
+    err_set(e, ERR_CONFIG,
+            "model \"%s\" predicts a token behind each of %d tokens, and a table has one "
+            "prediction a row",
+            m->name, model_spec_labels(m));
+    return err_hint(e,
+                    "job_submit generate goes on with a text; the evaluations of a job have the loss on its "
+                    "test text.");
+}
+
 static int predict_data(struct predict *p, const char *operand, struct err *e)
 {
     json_t *run;
@@ -204,7 +218,7 @@ static int predict_data(struct predict *p, const char *operand, struct err *e)
         return e->code;
     rc = take_options(p, run, e) < 0 ? e->code : trained_model_open(&p->model, run, e);
     json_decref(run);
-    if (rc < 0 || take_record(p, e) < 0)
+    if (rc < 0 || check_rows(p->model.spec, e) < 0 || take_record(p, e) < 0)
         return e->code;
     choose_samples(p);
     if (open_data(p, e) < 0 || temp_open(&p->folder, e) < 0 || put_files(p, e) < 0 ||

@@ -20,7 +20,7 @@ enum { STEP_S = 30 };
 
 #define MODEL_MAX ((uint64_t)4 << 30) /* if the job's record does not have its size */
 
-static struct job_node *find_node(struct submission *s, int node, struct err *e)
+struct job_node *verb_node_of_job(struct submission *s, int node, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++)
         if (s->nodes[i].at.node == node)
@@ -41,12 +41,7 @@ static int download_model(struct submission *s, struct job_node *n, int fd, stru
     return interrupt_check(e) < 0 ? e->code : node_answer(n, e);
 }
 
-/* The point of the training at which the model was written, from its metadata. */
-struct moment {
-    unsigned long long epoch, step;
-};
-
-static int read_moment(struct moment *out, const char *path, const struct job_node *n, struct err *e)
+static int read_moment(struct verb_moment *out, const char *path, const struct job_node *n, struct err *e)
 {
     struct tensor_file f;
     const char *epoch, *step;
@@ -56,13 +51,13 @@ static int read_moment(struct moment *out, const char *path, const struct job_no
         return err_at(e, "node(%d)", n->at.node);
     rc = weights_meta(&epoch, &f, "epoch", e) < 0 ? e->code : weights_meta(&step, &f, "step", e);
     if (rc == 0)
-        *out = (struct moment){strtoull(epoch, NULL, 10), strtoull(step, NULL, 10)};
+        *out = (struct verb_moment){strtoull(epoch, NULL, 10), strtoull(step, NULL, 10)};
     tensor_file_close(&f);
     return rc;
 }
 
 static void show_snapshot(const struct options *o, const struct submission *s, const struct job_node *n,
-                          const struct moment *m)
+                          const struct verb_moment *m)
 {
     if (o->json)
         stdout_json(true,
@@ -75,6 +70,15 @@ static void show_snapshot(const struct options *o, const struct submission *s, c
     else
         printf("%s: node(%d) of %s after step %llu, in epoch %llu\n", options_output(o), n->at.node, s->id,
                m->step, m->epoch);
+}
+
+int verb_take_snapshot(struct verb_moment *out, struct submission *s, struct job_node *n, int fd,
+                       struct err *e)
+{
+    char written[64];
+
+    snprintf(written, sizeof written, "/proc/self/fd/%d", fd);
+    return download_model(s, n, fd, e) < 0 ? e->code : read_moment(out, written, n, e);
 }
 
 /* Opens a file without a name. *is_named: the file system does not support that, so the file has the name
@@ -110,8 +114,8 @@ static int name_file(int fd, bool is_named, const char *temporary, const char *p
 /* The file gets its name when it is complete, so a process that is killed leaves no partial file. */
 static int write_file(struct submission *s, struct job_node *n, const struct options *o, struct err *e)
 {
-    char temporary[PATH_MAX], written[64];
-    struct moment m = {0};
+    char temporary[PATH_MAX];
+    struct verb_moment m = {0};
     bool is_named;
     int fd, rc;
 
@@ -121,10 +125,7 @@ static int write_file(struct submission *s, struct job_node *n, const struct opt
     fd = open_file(&is_named, temporary, o->output, e);
     if (fd < 0)
         return fd;
-    snprintf(written, sizeof written, "/proc/self/fd/%d", fd);
-    rc = download_model(s, n, fd, e);
-    if (rc == 0)
-        rc = read_moment(&m, written, n, e);
+    rc = verb_take_snapshot(&m, s, n, fd, e);
     if (rc == 0)
         rc = name_file(fd, is_named, temporary, o->output, e);
     else if (is_named)
@@ -147,7 +148,7 @@ int verb_snapshot(const struct options *o, struct err *e)
     if (rc == 0)
         rc = job_index_load(&s, o->args.n_operands ? o->args.operands[0] : NULL, e);
     if (rc == 0)
-        n = find_node(&s, o->has_node ? o->node : 0, e);
+        n = verb_node_of_job(&s, o->has_node ? o->node : 0, e);
     rc = rc < 0 ? rc : n ? write_file(&s, n, o, e) : e->code;
     submission_clear(&s);
     return rc;

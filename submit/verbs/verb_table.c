@@ -98,6 +98,9 @@ const struct verb verbs[] = {
     {"predict", verb_predict, WORKS, FOR_PREDICT, 1, "FILE|DIR",
      "apply a trained model to data: write a table with a row per sample, print the metrics of an evaluation",
      OF_RESULTS},
+    {"generate", verb_generate, SHOWS, FOR_GENERATE, 1, "[FILE|DIR|JOB]",
+     "go on with the text of --prompt, by a trained model of language, or the present one of a running job",
+     OF_RESULTS},
     {"model", verb_model, SHOWS, FOR_MODEL, ARGS_OPERANDS, "list",
      "list the models that come with psgd; model inspect FILE|NAME: show the contents of a model file, or "
      "the layers of a model; model convert FILE --to npz|onnx: write it for other programs",

@@ -73,12 +73,14 @@ int verb_launch(const struct options *o, struct err *e);
 int verb_predict(const struct options *o, struct err *e);
 int verb_export(const struct options *o, struct err *e);
 int verb_model(const struct options *o, struct err *e);
+int verb_generate(const struct options *o, struct err *e);
 
 int verb_help(const struct options *o, struct err *e);
 int verb_version(const struct options *o, struct err *e);
 
 /* What verbs share. */
 
+struct job_node;
 struct submission;
 struct model_spec;
 struct tensor_file;
@@ -126,6 +128,17 @@ int verb_simulate_check(const struct options *o, struct err *e);
 
 /* Joins an agent by an invitation; "-": the line on standard input; NULL is refused. */
 int verb_join_by(const char *invitation, struct err *e);
+
+/* NULL, ERR_USAGE: the job has no such node. */
+struct job_node *verb_node_of_job(struct submission *s, int node, struct err *e);
+/* The point of the training at which a model was written. */
+struct verb_moment {
+    unsigned long long epoch, step;
+};
+/* Downloads the model of a node of a running job into the caller's file. Errors as the agent's answers, and
+ * ERR_CONFIG: the file has no epoch and step. */
+int verb_take_snapshot(struct verb_moment *out, struct submission *s, struct job_node *n, int fd,
+                       struct err *e);
 
 /* *out: the model of a file of weights or of a checkpoint, from its metadata; model_spec_free() frees it.
  * ERR_CONFIG: the file has no model's document, or its tensors are not the parameters of that model. */

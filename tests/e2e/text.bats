@@ -94,3 +94,72 @@ wider_model() {
     run "$SUBMIT" predict out --data readme.safetensors -o halves.csv
     [[ "$output" == *"tokens, test: "* ]]
 }
+
+@test "generate goes on with a text, also by the model of a running job" {
+    start_agents 1
+    "$SUBMIT" data tokenize --dataset tokens:vocab=300 --data "$ROOT/README.md" -o readme.safetensors
+    sed 's/"vocab": 256/"vocab": 300/; s/\[64\]/[16]/' "$ROOT/nn/models/gpt-xs.json" >small.json
+    "$SUBMIT" -q --node_count 1 --model small.json --dataset tokens --data readme.safetensors --batch_size 8 --epochs 100000 \
+        --record-every 1000 --detach --no-queue -o out
+    within 60 "$SUBMIT" generate --prompt "The agents" --tokens 4
+    within 60 is_at_step 0 20
+    # The folder names the job that runs, too. The text is longer than the input.
+    "$SUBMIT" generate out --prompt "The agents" --tokens 40 --json >live
+    jq -e '.data | ((.tokens | length) == 40 or .ended) and .prompt_tokens <= 10 and (.model | endswith("/snapshot.safetensors"))' live
+    "$SUBMIT" cancel -q "$(only_job 0)"
+    "$SUBMIT" simulate -q --node_count 1 --model small.json --dataset tokens --data readme.safetensors --batch_size 8 --max-steps 20 -o out2
+    # A seed repeats a text, to the byte; tokens are any bytes, of which the terminal gets text only, and the file all.
+    "$SUBMIT" generate out2 --prompt "The agents" --seed 7 --tokens 300 >one
+    "$SUBMIT" generate out2 --prompt "The agents" --seed 7 --tokens 300 >two
+    "$SUBMIT" generate out2 --prompt "The agents" --seed 8 --tokens 300 >three
+    cmp one two
+    run cmp -s one three
+    [ "$status" -eq 1 ]
+    iconv -f UTF-8 -t UTF-8 one >again
+    cmp one again
+    [ "$(tr -d '\t\n' <one | LC_ALL=C tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
+    "$SUBMIT" generate out2 --prompt "The agents" --seed 7 --tokens 300 -o raw
+    "$SUBMIT" generate out2 --prompt "The agents" --seed 7 --tokens 300 -o - >dash
+    cmp raw dash
+    run iconv -f UTF-8 -t UTF-8 raw
+    [ "$status" -eq 1 ]
+    [ "$(head -c 10 raw)" = "The agents" ]
+    [ "$("$SUBMIT" generate out2 --prompt "The agents" --temperature 0 --tokens 30)" = \
+        "$("$SUBMIT" generate out2 --prompt "The agents" --top-k 1 --seed 9 --tokens 30)" ]
+    [ "$(grep -c 'job_submit generate' out2/README.txt)" -eq 1 ]
+    [ "$(grep -c 'job_submit predict' out2/README.txt)" -eq 0 ]
+}
+
+@test "generate and predict say in a sentence what they cannot apply a model to" {
+    local what
+    "$SUBMIT" simulate -q --node_count 1 --model gpt-xs --dataset grammar:train=20000,test=2000 --batch_size 8 --max-steps 1 -o text
+    "$SUBMIT" simulate -q --node_count 1 --model softmax --dataset "$FEW" --max-steps 1 -o digits
+    refuses() { # refuses SENTENCE COMMAND...
+        run "$SUBMIT" "${@:2}"
+        echo "$output"
+        [ "$status" -ne 0 ]
+        [[ "$output" == *"$1"* ]]
+    }
+    refuses 'model "softmax" has the loss softmax_cross_entropy, a model of language token_cross_entropy' generate digits --prompt x
+    refuses 'model "gpt-xs" predicts a token behind each of 64 tokens' predict text
+    refuses 'the prompt has 65 tokens, and model "gpt-xs" reads 64' generate text --prompt "$(printf '%065d' 1)"
+    refuses '--prompt: empty' generate text --prompt ""
+    refuses 'generate needs --prompt TEXT' generate text
+    refuses 'no job missing was submitted from here' generate missing --prompt x
+    for what in '--tokens 0' '--temperature -1' '--top-k -1' '--top-p 0' '--top-p 1.5' '--seed -1'; do
+        # shellcheck disable=SC2086
+        refuses "${what% *}: " generate text --prompt x $what
+    done
+    # A file of another program: its tokens are bytes, if it knows 256.
+    python3 - <<'EOF'
+import json
+raw = open("text/model/final.safetensors", "rb").read()
+n = int.from_bytes(raw[:8], "little")
+head = json.loads(raw[8:8 + n])
+del head["__metadata__"]["preprocessing"]
+text = json.dumps(head).encode()
+text += b" " * (-len(text) % 8)
+open("other.safetensors", "wb").write(len(text).to_bytes(8, "little") + text + raw[8 + n:])
+EOF
+    [ "$("$SUBMIT" generate other.safetensors --prompt x --seed 3)" = "$("$SUBMIT" generate text --prompt x --seed 3)" ]
+}
