@@ -34,7 +34,7 @@ typedef int32_t int_lanes __attribute__((vector_size(LANES * sizeof(int32_t))));
 
 /* Keeps v in a register: gcc would load it again for each use, and loads become the limit. */
 #ifdef __x86_64__
-#define ONCE(v) __asm__("" : "+x"(v))
+#define ONCE(v) __asm__("" : "+v"(v))
 #else
 #define ONCE(v) (void)(v)
 #endif

@@ -17,7 +17,7 @@ enum strip_part {
     STRIP_A_UPPER  /* of `a` those on the diagonal and above; those below are 0 */
 };
 
-enum { STRIP_ROWS = 6, STRIP_COLS = 16 };
+enum { STRIP_ROWS = 8 /* at most */, STRIP_COLS = 16 };
 
 struct strip_operand {
     const float *at;
