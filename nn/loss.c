@@ -11,15 +11,30 @@ enum {
     /* Outputs whose exponentials are computed in one loop: single rows are often shorter than a vector. */
     CHUNK = 1024,
     LANES = 8,
+    WIDE_LANES = 16,
     PRODUCT = 32 /* values multiplied before one logarithm is taken */
 };
 
+static inline float larger_of(float a, float b)
+{
+    return b > a ? b : a;
+}
+
+/* By lanes, which do not wait for each other. */
 static inline float largest_value(const float *z, int k)
 {
-    float top = z[0];
+    float lane[WIDE_LANES], top = z[0];
+    int j = 0;
 
-    for (int j = 1; j < k; j++)
-        top = z[j] > top ? z[j] : top;
+    if (k >= WIDE_LANES)
+        memcpy(lane, z, sizeof lane);
+    for (; j + WIDE_LANES <= k; j += WIDE_LANES)
+        for (int q = 0; q < WIDE_LANES; q++)
+            lane[q] = larger_of(lane[q], z[j + q]);
+    for (int q = 0; j > 0 && q < WIDE_LANES; q++)
+        top = larger_of(top, lane[q]);
+    for (; j < k; j++)
+        top = larger_of(top, z[j]);
     return top;
 }
 
