@@ -1,20 +1,25 @@
 /* zeros -- allocates the engine's vectors, aligned to cache lines: loads and stores of 64 bytes that cross
- * a line take twice the time. */
+ * a line take twice the time. Of large vectors the whole huge pages are asked for, which save the processor
+ * the translation of each 4 KiB. */
 #ifndef PSGD_ZEROS_H
 #define PSGD_ZEROS_H
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { ZEROS_ALIGN = 64 };
+enum { ZEROS_ALIGN = 64, ZEROS_HUGE = 1 << 21 /* bytes of a huge page */ };
 
 /* Returns n zeros, to be freed by free(), or NULL without memory. Within the limits on models the size fits
  * 63 bits. */
 static inline float *zeros_new(size_t n)
 {
     size_t bytes = (n * sizeof(float) + ZEROS_ALIGN - 1) / ZEROS_ALIGN * ZEROS_ALIGN;
-    float *p = aligned_alloc(ZEROS_ALIGN, bytes ? bytes : ZEROS_ALIGN);
+    size_t huge = bytes / ZEROS_HUGE * ZEROS_HUGE;
+    float *p = aligned_alloc(huge ? ZEROS_HUGE : ZEROS_ALIGN, bytes ? bytes : ZEROS_ALIGN);
 
+    if (p && huge)
+        madvise(p, huge, MADV_HUGEPAGE); /* a system without huge pages refuses it */
     if (p)
         memset(p, 0, bytes);
     return p;
