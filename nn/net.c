@@ -50,6 +50,12 @@ static bool works_in_place(const struct net *net, int i)
     return i > 0 && net->layers[i].ops->in_place && !net->layers[i - 1].ops->reads_y;
 }
 
+/* Whether dx is computed in place of dy. */
+static bool goes_back_in_place(const struct layer *l)
+{
+    return l->ops->in_place || l->ops->back_in_place;
+}
+
 static int new_tensors(struct net *net, const struct model_spec *spec)
 {
     net->n_tensors = (size_t)spec->n_tensors;
@@ -114,7 +120,7 @@ static struct sizes sizes_of(const struct net *net)
         size_t width = (size_t)net->layers[i].spec->n_out * (size_t)net->max_batch;
 
         s.d[k] = width > s.d[k] ? width : s.d[k];
-        k = net->layers[i].ops->in_place ? k : 1 - k;
+        k = goes_back_in_place(&net->layers[i]) ? k : 1 - k;
         s.activations += works_in_place(net, i) ? 0 : width;
         s.work += work_of(net, i);
     }
@@ -447,7 +453,7 @@ void net_train(struct net *net, const struct net_batch *b, struct net_score *sco
     p.ready = net->spec.n_trained; /* the forward pass has written the batch's statistics in the rest */
     for (int i = net->n_layers - 1; i >= net->first_trained; i--) {
         const struct layer *l = &net->layers[i];
-        float *dx = i == net->first_trained ? NULL : l->ops->in_place ? dy : spare;
+        float *dx = i == net->first_trained ? NULL : goes_back_in_place(l) ? dy : spare;
 
         pass_pause(&p);
         l->ops->backward(l, i > 0 ? l[-1].y : b->x, dy, dx, &p);

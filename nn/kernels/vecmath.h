@@ -5,19 +5,55 @@
 #ifndef PSGD_VECMATH_H
 #define PSGD_VECMATH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+
+static inline uint32_t bits_of_f32(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float f32_of_bits(uint32_t bits)
+{
+    float x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* `limit` if `is_beyond`, else x. By bits: gcc computes all that follows a conditional expression of a
+ * constant twice, for the constant and for x. */
+static inline float limited_f32(float x, bool is_beyond, float limit)
+{
+    uint32_t mask = 0 - (uint32_t)is_beyond;
+
+    return f32_of_bits((bits_of_f32(x) & ~mask) | (bits_of_f32(limit) & mask));
+}
+
+static inline float absolute_f32(float x)
+{
+    return f32_of_bits(bits_of_f32(x) & 0x7fffffffu);
+}
+
+/* size >= 0 or NaN */
+static inline float with_sign_of(float size, float x)
+{
+    return f32_of_bits(bits_of_f32(size) | (bits_of_f32(x) & 0x80000000u));
+}
 
 /* x is clamped to [-87, 88], so that the result is a normal number, neither 0 nor infinite. */
 static inline float exp_f32(float x)
 {
     /* Added to a small number, it leaves the nearest integer in the low bits. */
     const float magic = 0x1.8p23f;
-    float shifted, n, r, p, scale;
-    uint32_t bits;
+    float shifted, n, r, p;
 
-    x = x < -87 ? -87 : x;
-    x = x > 88 ? 88 : x;
+    x = limited_f32(x, x < -87, -87);
+    x = limited_f32(x, x > 88, 88);
     shifted = x * 1.44269504088896341f + magic;
     n = shifted - magic;
     r = x - n * 0.693359375f; /* ln 2 in two parts; the first has so few bits that the product is exact */
@@ -29,20 +65,15 @@ static inline float exp_f32(float x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1;
-    memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits + 127) << 23; /* 2^n as the exponent field of a float */
-    memcpy(&scale, &bits, sizeof scale);
-    return p * scale;
+    return p * f32_of_bits((bits_of_f32(shifted) + 127) << 23); /* 2^n as the exponent field of a float */
 }
 
-/* x P(x^2) / Q(x^2), both 1 at 0, the minimax of its relative error up to 9.05, where tanh rounds to 1.
- * Half the time of 1 - 2 / (e^2x + 1) with a polynomial near 0, for three times the error. There is one
- * limit for |x| and not two for x, because gcc makes ten instructions of two in a row. */
-static inline float tanh_f32(float x)
+/* tanh of x from 0 up to where it rounds to 1, and a little beyond: x P(x^2) / Q(x^2), both 1 at 0, the
+ * minimax of its relative error up to 9.05. Half the time of 1 - 2 / (e^2x + 1) with a polynomial near 0, for
+ * three times the error. */
+static inline float tanh_f32_upward(float x)
 {
-    float a = x < 0 ? -x : x;
-    float c = a > 9.05f ? 9.05f : a;
-    float z = c * c;
+    float z = x * x;
     float p = 1.333157990e-8f, q = 7.768750660e-7f;
     float y;
 
@@ -54,9 +85,15 @@ static inline float tanh_f32(float x)
     q = q * z + 2.587566955e-2f;
     q = q * z + 4.671408555e-1f;
     q = q * z + 1;
-    y = c * p / q;
-    y = y > 1 ? 1 : y;
-    return x < 0 ? -y : y;
+    y = x * p / q;
+    return y > 1 ? 1 : y;
+}
+
+static inline float tanh_f32(float x)
+{
+    float a = absolute_f32(x);
+
+    return with_sign_of(tanh_f32_upward(limited_f32(a, a > 9.05f, 9.05f)), x);
 }
 
 static inline float logistic_f32(float x)

@@ -42,9 +42,10 @@ struct layer {
 };
 
 struct layer_ops {
-    bool is_view;  /* y is x, dx is dy: nothing to compute */
-    bool in_place; /* y may be x, and dx may be dy */
-    bool reads_y;  /* backward needs its own y: the next layer must not overwrite y */
+    bool is_view;       /* y is x, dx is dy: nothing to compute */
+    bool in_place;      /* y may be x, and dx may be dy */
+    bool back_in_place; /* dx may be dy, but y may not be x */
+    bool reads_y;       /* backward needs its own y: the next layer must not overwrite y */
 
     /* Returns the floats needed in `work`. NULL: none. */
     size_t (*work)(const struct layer_spec *s, int max_batch);

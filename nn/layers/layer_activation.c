@@ -108,27 +108,37 @@ FAST static void sigmoid_backward(const struct layer *l, const float *x, float *
 }
 
 /* Hendrycks and Gimpel 2016, with their approximation: y = x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715
- * x^3). Not in place: the derivative is not a function of y. */
+ * x^3). Not in place: the derivative is not a function of y. Both are computed from |x|, at most GELU_FLAT,
+ * where tanh is 1 in float: then no x^3 overflows. */
 static const float gelu_a = 0.79788456080286536f, gelu_b = 0.044715f;
+#define GELU_FLAT 5.2f
+
+static inline float gelu_tanh(float c)
+{
+    return tanh_f32_upward(gelu_a * (c + gelu_b * c * c * c));
+}
 
 FAST static void gelu_forward(const struct layer *l, const float *x, const struct pass *p)
 {
-    for (size_t i = 0, m = activation_count(l, p); i < m; i++)
-        l->y[i] = 0.5f * x[i] * (1 + tanh_f32(gelu_a * (x[i] + gelu_b * x[i] * x[i] * x[i])));
+    for (size_t i = 0, m = activation_count(l, p); i < m; i++) {
+        float a = absolute_f32(x[i]);
+
+        l->y[i] = 0.5f * (x[i] + a * gelu_tanh(limited_f32(a, a > GELU_FLAT, GELU_FLAT)));
+    }
 }
 
-/* y' = (1 + t)/2 + x/2 (1 - t^2) u', u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2). Beyond 10, t is 1 or -1, and x
- * is clamped there: otherwise 1 - t^2 = 0 could be multiplied by an overflowed x^3. */
+/* y' = 1/2 + (t + |x| (1 - t^2) u') / 2 with the sign of x, t = tanh(u(|x|)), u' = sqrt(2/pi) (1 + 3 *
+ * 0.044715 x^2) */
 FAST static void gelu_backward(const struct layer *l, const float *x, float *dy, float *dx,
                                const struct pass *p)
 {
     for (size_t i = 0, m = dx ? activation_count(l, p) : 0; i < m; i++) {
-        float high = x[i] > 10 ? 10 : x[i];
-        float c = high < -10 ? -10 : high;
-        float t = tanh_f32(gelu_a * (c + gelu_b * c * c * c));
+        float a = absolute_f32(x[i]);
+        float c = limited_f32(a, a > GELU_FLAT, GELU_FLAT);
+        float t = gelu_tanh(c);
         float du = gelu_a * (1 + 3 * gelu_b * c * c);
 
-        dx[i] = dy[i] * (0.5f * (1 + t) + 0.5f * c * (1 - t * t) * du);
+        dx[i] = dy[i] * (0.5f + with_sign_of(0.5f * (t + c * (1 - t * t) * du), x[i]));
     }
 }
 
@@ -199,7 +209,7 @@ const struct layer_ops layer_sigmoid = {.in_place = true,
                                         .backward = sigmoid_backward,
                                         .step = layer_one_step};
 const struct layer_ops layer_gelu = {
-    .forward = gelu_forward, .backward = gelu_backward, .step = layer_one_step};
+    .back_in_place = true, .forward = gelu_forward, .backward = gelu_backward, .step = layer_one_step};
 const struct layer_ops layer_softmax = {.in_place = true,
                                         .reads_y = true,
                                         .forward = softmax_forward,
