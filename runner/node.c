@@ -386,6 +386,21 @@ static int finish_models(struct node *n, struct err *e)
     return rc;
 }
 
+static void report_collectives(const struct node *n)
+{
+    struct shm_group_counts c;
+
+    if (!n->shm_group)
+        return;
+    c = shm_group_counts(n->shm_group);
+    fprintf(stderr,
+            "%llu collectives in shared memory: this worker copied %llu bytes, slept %llu times, and woke "
+            "another "
+            "one %llu times\n",
+            (unsigned long long)c.n_collectives, (unsigned long long)c.copied_bytes,
+            (unsigned long long)c.n_sleeps, (unsigned long long)c.n_wakeups);
+}
+
 int node_finish(struct node *n, struct err *e)
 {
     if ((role_of(n) & WORKER) && finish_models(n, e) < 0)
@@ -394,6 +409,7 @@ int node_finish(struct node *n, struct err *e)
         return e->code;
     node_close_trace(n);
     node_drop_kept(n);
+    report_collectives(n);
     exchange_detach(n->exchange);
     /* The wait is limited, because a slow peer receives the BYE frame late, and a hanging peer never. */
     mesh_close(n->mesh, clock_now() + n->set.round_timeout_s);

@@ -180,10 +180,12 @@ static void sum_range(struct shm_group *g, float *out, size_t from, size_t to)
             g->nonfinite |= (uint64_t)1 << i;
 }
 
-static void copy_floats(float *out, const float *in, size_t n)
+static void copy_floats(struct shm_group *g, float *out, const float *in, size_t n)
 {
-    if (out != in && n > 0)
-        vector_copy(out, in, n);
+    if (out == in || n == 0)
+        return;
+    vector_copy(out, in, n);
+    g->counts.copied_bytes += n * sizeof *out;
 }
 
 /* The place of number `at` of the sum, which is in node i's slice. */
@@ -201,7 +203,7 @@ static void read_all(struct shm_group *g)
     const struct shm_collective *c = &g->now;
 
     if (c->kind == SHM_BROADCAST)
-        copy_floats(c->out, c->root == g->me ? c->in : in_of(g, c->root), c->n);
+        copy_floats(g, c->out, c->root == g->me ? c->in : in_of(g, c->root), c->n);
     else
         sum_range(g, c->out, 0, c->n);
 }
@@ -211,8 +213,8 @@ static uint64_t signature_of(const struct shm_collective *c)
     return (uint64_t)c->kind | (uint64_t)c->is_mean << 8 | (uint64_t)c->root << 16;
 }
 
-/* A node that publishes stores a counter and then loads the others' is_asleep; a node that goes to sleep
- * stores is_asleep and then loads the counters once more. Neither release/acquire nor x86-64 keeps a store
+/* A node that publishes stores a counter and then loads the others' sleeps_on; a node that goes to sleep
+ * stores sleeps_on and then loads the counters once more. Neither release/acquire nor x86-64 keeps a store
  * and a later load of another variable in order. With a full fence between the two on both sides, at least
  * one of the nodes sees the other's store. */
 static void store_before_load(void)
@@ -220,13 +222,17 @@ static void store_before_load(void)
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* Wakes the nodes that sleep. */
-static void wake_sleepers(const struct shm_group *g)
+/* Wakes the nodes that sleep until this one has published. */
+static void wake_sleepers(struct shm_group *g)
 {
+    const uint32_t me = (uint32_t)g->me + 1;
+
     store_before_load();
     for (int i = 0; i < g->n; i++)
-        if (atomic_load_explicit(&g->views[i].counters->is_asleep, memory_order_relaxed))
+        if (atomic_load_explicit(&g->views[i].counters->sleeps_on, memory_order_relaxed) == me) {
             rendezvous_wake(g->rendezvous, i);
+            g->counts.n_wakeups++;
+        }
 }
 
 /* Stores with release order: a node that acquires the counter sees the floats that it counts and the
@@ -255,16 +261,18 @@ int shm_group_start(struct shm_group *g, const struct shm_collective *c, struct 
     assert(c->root >= 0 && c->root < g->n);
     g->now = *c;
     g->number++;
+    g->counts.n_collectives++;
     g->stage = STAGE_READY;
     g->part = 0;
     g->waits_for = 0;
+    g->blocked_by = g->me;
     g->n_parts = c->kind == SHM_ALL_REDUCE ? (slice_floats(c->n, g->n) + PART_FLOATS - 1) / PART_FLOATS : 1;
     if (c->kind == SHM_ALL_REDUCE)
         g->nonfinite = 0;
     for (int i = 0; i < g->n; i++)
         g->n_taken[i] = 0;
     if (is_read(g))
-        copy_floats(is_small(g) ? mine->slots[g->number % 2] : mine->in, c->in, c->n);
+        copy_floats(g, is_small(g) ? mine->slots[g->number % 2] : mine->in, c->in, c->n);
     /* Relaxed: `ready` releases both. */
     atomic_store_explicit(&mine->counters->signature[g->number % 2], signature_of(c), memory_order_relaxed);
     atomic_store_explicit(&mine->counters->floats[g->number % 2], c->n, memory_order_relaxed);
@@ -305,13 +313,20 @@ static int check_same_collective(const struct shm_group *g, int i, struct err *e
         (unsigned long long)floats, kinds[g->now.kind], g->now.n);
 }
 
+static bool is_ready(const struct shm_group *g, int i)
+{
+    return atomic_load_explicit(&g->views[i].counters->ready, memory_order_acquire) >= g->number;
+}
+
 /* 1 when every node's vector is published. Acquires the vector, and that the node has finished reading for
  * the previous collective (shm_group.h). */
 static int all_are_ready(struct shm_group *g, struct err *e)
 {
     for (; g->waits_for < g->n; g->waits_for++) {
-        if (atomic_load_explicit(&g->views[g->waits_for].counters->ready, memory_order_acquire) < g->number)
+        if (!is_ready(g, g->waits_for)) {
+            g->blocked_by = g->waits_for;
             return rendezvous_has_ended(g->rendezvous, g->waits_for) ? lost(g, e) : 0;
+        }
         if (check_same_collective(g, g->waits_for, e) < 0)
             return e->code;
     }
@@ -339,7 +354,7 @@ static void take_parts(struct shm_group *g, int i)
     for (; g->n_taken[i] < n_done; g->n_taken[i]++)
         if (g->now.kind == SHM_ALL_REDUCE && i != g->me) {
             part_of(g, i, g->n_taken[i], &from, &to);
-            copy_floats(g->now.out + from, sum_of(g, i, from), to - from);
+            copy_floats(g, g->now.out + from, sum_of(g, i, from), to - from);
             g->nonfinite |= atomic_load_explicit(&g->views[i].counters->nonfinite, memory_order_relaxed);
         }
 }
@@ -355,7 +370,7 @@ static void sum_part(struct shm_group *g)
     atomic_store_explicit(&mine->counters->nonfinite, g->nonfinite,
                           memory_order_relaxed); /* released by `parts` */
     publish(g, &mine->counters->parts, ++g->part);
-    copy_floats(g->now.out + from, sum_of(g, g->me, from), to - from);
+    copy_floats(g, g->now.out + from, sum_of(g, g->me, from), to - from);
     for (int i = 0; i < g->n; i++)
         take_parts(g, i);
 }
@@ -395,6 +410,14 @@ static void work_on_share(struct shm_group *g)
     g->stage = STAGE_GATHER;
 }
 
+static void begin_work(struct shm_group *g)
+{
+    if (g->number == 1)
+        find_crowding(g);
+    g->last = g->blocked_by;
+    work_on_share(g);
+}
+
 /* 1: the collective is complete; 0: waiting for other nodes. */
 static int advance_collective(struct shm_group *g, struct err *e)
 {
@@ -402,10 +425,8 @@ static int advance_collective(struct shm_group *g, struct err *e)
 
     if (g->stage == STAGE_READY) {
         rc = all_are_ready(g, e);
-        if (rc == 1 && g->number == 1)
-            find_crowding(g);
         if (rc == 1)
-            work_on_share(g);
+            begin_work(g);
     }
     if (g->stage == STAGE_GATHER) {
         rc = all_are_done(g, e);
@@ -452,14 +473,40 @@ static int spin(struct shm_group *g, struct err *e)
     }
 }
 
+/* The node that is to wake this one. Until all are ready that is the one that was the last before, because
+ * the same node is often the slowest: once it is ready, the others are, too. */
+static int waker_of(const struct shm_group *g)
+{
+    bool is_awaited = g->stage == STAGE_READY && g->last != g->me && !is_ready(g, g->last) &&
+                      !rendezvous_has_ended(g->rendezvous, g->last);
+
+    return is_awaited ? g->last : g->waits_for;
+}
+
+/* Announces that this node sleeps, and looks once more. Returns what advance_collective does. */
+static int lie_down(struct shm_group *g, struct err *e)
+{
+    _Atomic uint32_t *sleeps_on = &g->views[g->me].counters->sleeps_on;
+    int waker, rc;
+
+    do {
+        waker = waker_of(g);
+        atomic_store_explicit(sleeps_on, (uint32_t)waker + 1, memory_order_relaxed);
+        store_before_load();
+        rc = advance_collective(g, e);
+    } while (rc == 0 && waker_of(g) != waker);
+    if (rc != 0)
+        atomic_store_explicit(sleeps_on, 0, memory_order_relaxed);
+    return rc;
+}
+
 static int poll_once(struct shm_group *g, struct err *e)
 {
-    struct shm_group_counters *mine = g->views[g->me].counters;
     int rc;
 
     /* Awake: relaxed, because an extra wakeup is harmless. */
     if (g->must_poll || g->stage == STAGE_NONE) {
-        atomic_store_explicit(&mine->is_asleep, 0, memory_order_relaxed);
+        atomic_store_explicit(&g->views[g->me].counters->sleeps_on, 0, memory_order_relaxed);
         g->must_poll = false;
         if (rendezvous_advance(g->rendezvous, e) < 0)
             return e->code;
@@ -467,12 +514,9 @@ static int poll_once(struct shm_group *g, struct err *e)
     rc = spin(g, e);
     if (rc != 0)
         return rc;
-    atomic_store_explicit(&mine->is_asleep, 1, memory_order_relaxed);
-    store_before_load();
     g->must_poll = true;
-    rc = advance_collective(g, e);
-    if (rc != 0)
-        atomic_store_explicit(&mine->is_asleep, 0, memory_order_relaxed);
+    rc = lie_down(g, e);
+    g->counts.n_sleeps += rc == 0;
     return rc;
 }
 
@@ -493,6 +537,11 @@ int shm_group_poll(struct shm_group *g, struct err *e)
 bool shm_group_is_nonfinite(const struct shm_group *g, int i)
 {
     return g->nonfinite >> i & 1;
+}
+
+struct shm_group_counts shm_group_counts(const struct shm_group *g)
+{
+    return g->counts;
 }
 
 int shm_group_awaits(const struct shm_group *g)

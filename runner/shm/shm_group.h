@@ -45,6 +45,12 @@ struct shm_collective {
     int root;     /* SHM_BROADCAST: index of the node that sends its vector */
 };
 
+struct shm_group_counts { /* of one node */
+    uint64_t n_collectives;
+    uint64_t n_sleeps, n_wakeups; /* how often it went to sleep, and woke another node */
+    uint64_t copied_bytes;        /* into shared memory, and out of it */
+};
+
 struct shm_group;
 
 /* Size in bytes of the memory of each of n_nodes for vectors of up to n_floats; 0: overflow. */
@@ -77,6 +83,8 @@ int shm_group_poll(struct shm_group *g, struct err *e);
 /* Was node i's vector in the last complete all-reduce not finite? Its owner cannot check any more if `out`
  * was `in`. Found while the sum was computed, at no cost while sums are finite. */
 bool shm_group_is_nonfinite(const struct shm_group *g, int i);
+
+struct shm_group_counts shm_group_counts(const struct shm_group *g);
 
 /* A descriptor to poll: when it is readable, call shm_group_poll. */
 int shm_group_fd(const struct shm_group *g);

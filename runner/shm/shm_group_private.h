@@ -24,8 +24,8 @@ struct shm_group_counters { /* collectives are numbered from 1 */
     _Atomic uint64_t parts;
     /* bit i: node i's numbers of these parts are not all finite */
     _Atomic uint64_t nonfinite;
-    /* 1: the owner sleeps and needs a wakeup when counters change */
-    alignas(SHM_GROUP_LINE) _Atomic uint32_t is_asleep;
+    /* k + 1: the owner sleeps, and node k wakes it when its counters change; 0: it is awake */
+    alignas(SHM_GROUP_LINE) _Atomic uint32_t sleeps_on;
     /* of the owner; written before its first vector is ready */
     alignas(SHM_GROUP_LINE) struct affinity affinity;
 };
@@ -50,7 +50,10 @@ struct shm_group {
     size_t n_parts, part; /* parts of a slice; parts of this node's slice that are done */
     uint64_t nonfinite;   /* bit i: node i's vector of the last all-reduce is not finite */
     int waits_for;        /* index of the first node not known to have reached the awaited state */
-    struct err broken;    /* the error that ended the group; code 0: none */
+    int blocked_by;       /* index of the node found last not to be ready in this collective; `me`: none */
+    int last;             /* the same of the previous collective */
+    struct shm_group_counts counts;
+    struct err broken; /* the error that ended the group; code 0: none */
 };
 
 #endif

@@ -397,6 +397,60 @@ TEST(the_processors_of_all_nodes_of_the_machine_count_together)
     }
 }
 
+static void await_turn(struct shm_nodes *c, int turn)
+{
+    while (atomic_load(&c->page->marks[0]) != turn)
+        usleep(200);
+}
+
+static void next_turn(struct shm_nodes *c)
+{
+    atomic_fetch_add(&c->page->marks[0], 1);
+}
+
+/* In each all-reduce node 0 sleeps, then one of the others starts, then the other one. */
+static int sleepy_node_0(struct shm_nodes *c, struct shm_group *a, int me, void *arg)
+{
+    static const struct {
+        int first;
+        bool is_woken; /* by the first one, too */
+    } rounds[] = {{2, false}, {1, true}, {1, false}};
+    struct shm_collective j = {.kind = SHM_ALL_REDUCE, .in = shm_group_in(a), .out = out, .n = 9};
+    struct err e;
+
+    (void)arg;
+    for (int round = 0; round < (int)N_OF(rounds); round++) {
+        int start = me == 0 ? 0 : me == rounds[round].first ? 1 : 3;
+
+        await_turn(c, 5 * round + start);
+        if (shm_group_start(a, &j, &e) < 0 || (me == 0 && shm_group_poll(a, &e) != 0))
+            return 1;
+        next_turn(c);
+        if (me == 0) {
+            await_turn(c, 5 * round + 2);
+            if (is_readable(a) != rounds[round].is_woken || shm_group_poll(a, &e) != 0 || is_readable(a))
+                return 1;
+            next_turn(c);
+            await_turn(c, 5 * round + 4);
+            if (!is_readable(a))
+                return 1;
+        }
+        if (shm_nodes_poll(a, clock_now() + WAIT_S, &e) < 0)
+            return 1;
+        if (me == 0)
+            next_turn(c);
+    }
+    return me == 0 && (shm_group_counts(a).n_collectives != 3 || shm_group_counts(a).n_sleeps != 6) ? 1 : 0;
+}
+
+TEST(a_node_that_sleeps_is_woken_by_the_node_that_was_the_last_before)
+{
+    struct shm_nodes c;
+
+    shm_nodes_start(&c, 3, SHM_GROUP_SMALL, sleepy_node_0, NULL);
+    assert_int_equal(shm_nodes_wait(&c), 0);
+}
+
 TEST(corrupt_counters_of_a_peer_cause_wrong_numbers_and_nothing_else)
 {
     static const uint64_t nonsense[] = {0, 1, 2, UINT32_MAX, UINT64_MAX};
@@ -436,6 +490,7 @@ int main(void)
         cmocka_unit_test(an_inactive_node_is_named_after_the_deadline),
         cmocka_unit_test(the_descriptor_becomes_readable_when_another_node_makes_progress),
         cmocka_unit_test(the_processors_of_all_nodes_of_the_machine_count_together),
+        cmocka_unit_test(a_node_that_sleeps_is_woken_by_the_node_that_was_the_last_before),
         cmocka_unit_test(corrupt_counters_of_a_peer_cause_wrong_numbers_and_nothing_else),
     };
 
