@@ -122,7 +122,7 @@ int main(int argc, char **argv)
 
     if (argc != N_LOCAL)
         return helper_main(argc, argv, "codec_check", "job_submit codecs test");
-    blas_choose_core(argv);
+    blas_choose_core();
     k = (struct conform_check){.folder = ".",
                                .options = argv[2],
                                .every = atoi(argv[3]),

@@ -235,7 +235,7 @@ int main(int argc, char **argv)
 
     if (argc != 5)
         return helper_main(argc, argv, "predictor", "job_submit predict or generate");
-    blas_choose_core(argv);
+    blas_choose_core();
     w.folder = argv[1];
     w.continues_text = strcmp(argv[2], "text") == 0;
     w.batch_size = atoi(argv[2]);

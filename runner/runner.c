@@ -240,7 +240,7 @@ int main(int argc, char **argv)
 
     if (is_of_folder(argc, argv))
         return become_rank(argc, argv);
-    warning = blas_choose_core(argv);
+    warning = blas_choose_core();
     if (argc == 2 && strcmp(argv[1], "--isolation") == 0)
         return print_isolation();
     if (argc == 2 && strcmp(argv[1], "--about") == 0)

@@ -235,7 +235,7 @@ int main(int argc, char **argv)
 
     if (argc != 2 || argv[1][0] == '-')
         return helper_main(argc, argv, "simulator", "job_submit simulate");
-    blas_choose_core(argv);
+    blas_choose_core();
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGINT, &stop, NULL);
     rc = run_folder(argv[1], &summary, &e);

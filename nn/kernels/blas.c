@@ -13,6 +13,10 @@
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 extern char *openblas_get_corename(void) __attribute__((weak));
 extern char *openblas_get_config(void) __attribute__((weak));
+/* By these OpenBLAS chooses its kernels, and takes the choice back. All versions with a choice export them;
+ * no header has them. */
+extern void gotoblas_dynamic_init(void) __attribute__((weak));
+extern void gotoblas_dynamic_quit(void) __attribute__((weak));
 /* OpenMP's, if oneDNN is linked with it. */
 extern void omp_set_num_threads(int n) __attribute__((weak));
 
@@ -53,22 +57,39 @@ const char *blas_better_core(const char *core, const struct blas_processor *has)
     return NULL;
 }
 
-const char *blas_choose_core(char **argv)
+/* OpenBLAS reads the variable when it chooses, as while it is loaded. */
+static void choose_again(const char *core)
 {
-    static char warning[160];
-    const char *core = openblas_get_corename ? openblas_get_corename() : NULL;
+    if (setenv("OPENBLAS_CORETYPE", core, 1) < 0 || !gotoblas_dynamic_quit || !gotoblas_dynamic_init)
+        return;
+    gotoblas_dynamic_quit();
+    gotoblas_dynamic_init();
+}
+
+/* Of the kernels that OpenBLAS uses now; NULL: they suit the processor. */
+static const char *better_core(const char **core)
+{
     const struct blas_processor has = {.amd_3dnow = cpu_has_3dnow(),
                                        .fma4 = CPU_HAS("fma4"),
                                        .avx = CPU_HAS("avx"),
                                        .avx2 = cpu_has_avx2(),
                                        .avx512 = can_skylakex()};
-    const char *better = core ? blas_better_core(core, &has) : NULL;
-    const char *chosen = getenv("OPENBLAS_CORETYPE");
 
+    *core = openblas_get_corename ? openblas_get_corename() : NULL;
+    return *core ? blas_better_core(*core, &has) : NULL;
+}
+
+const char *blas_choose_core(void)
+{
+    static char warning[160];
+    const char *core, *better = better_core(&core), *chosen = getenv("OPENBLAS_CORETYPE");
+
+    if (better && !chosen) {
+        choose_again(better);
+        better = better_core(&core);
+    }
     if (!better)
         return NULL;
-    if (!chosen && setenv("OPENBLAS_CORETYPE", better, 1) == 0)
-        execv("/proc/self/exe", argv);
     snprintf(warning, sizeof warning,
              "OpenBLAS computes with its %s kernels, a poor choice for this processor; %s %s", core,
              chosen ? "OPENBLAS_CORETYPE selects them, set it to" : "set OPENBLAS_CORETYPE to", better);

@@ -17,10 +17,9 @@ struct blas_processor { /* instruction sets that the processor has */
  * Opteron without 3DNow! (qemu64) or FMA4 (Opteron_G4), and a product would end in an illegal instruction. */
 const char *blas_better_core(const char *core, const struct blas_processor *has);
 
-/* Call first in main(). If OpenBLAS chose poorly and the user has not set OPENBLAS_CORETYPE, sets it and
- * executes this program again, because OpenBLAS reads it only while it is loaded. Returns a warning for the
- * user, or NULL. */
-const char *blas_choose_core(char **argv);
+/* Call first in main(), before anything is computed. If OpenBLAS chose poorly and the user has not set
+ * OPENBLAS_CORETYPE, sets it and lets OpenBLAS choose again. Returns a warning for the user, or NULL. */
+const char *blas_choose_core(void);
 
 /* Sets the threads within one product, for OpenBLAS and oneDNN: at most the processors this process may
  * use, and at most an equal part of the machine's processors for each of `n_sharers` such processes.

@@ -170,7 +170,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: limit MODEL.json BATCH\n");
         return 2;
     }
-    blas_choose_core(argv);
+    blas_choose_core();
     blas_set_threads(1, 1);
     add_model(&spec, atoi(argv[2]));
     printf("%.1f %.1f\n", step_time(as_ours), fmin(step_time(by_openblas), step_time(by_onednn)));

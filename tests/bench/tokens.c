@@ -65,7 +65,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: tokens MODEL.json BATCH SECONDS\n");
         return 2;
     }
-    blas_choose_core(argv);
+    blas_choose_core();
     blas_set_threads(1, 1);
     if (net_new(&t.net, &t.spec, atoi(argv[2]), &e) < 0 ||
         optimizer_new(

@@ -26,7 +26,7 @@ C
     grep -q ' avx2 ' /proc/cpuinfo || skip 'this processor has no AVX2, so no kernels are too old for it'
     case $(readelf -Ws "$BUILD/job_runner") in *__asan_init* | *__tsan_init*) skip 'a sanitizer must be loaded first' ;; esac
     poor_openblas
-    # Started by hand: it checks its kernels, restarts itself, checks again, and ends because it receives no orders.
+    # Started by hand: it checks its kernels, has them chosen again, checks again, and ends because it receives no orders.
     run env -u OPENBLAS_CORETYPE ANSWERS="$T/answers" LD_PRELOAD="$T/poor.so" "$TOOLS/limit" "$PROGRAM_LIMIT" "$BUILD/job_runner" 3</dev/null 4</dev/null
     [ "$(sed -n 1p answers)" = Prescott ]
     grep -qE '^(Haswell|SkylakeX)$' answers

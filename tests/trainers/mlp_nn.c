@@ -266,7 +266,7 @@ static int train(struct program *g, struct err *e)
 
 int main(int argc, char **argv)
 {
-    const char *warning = blas_choose_core(argv);
+    const char *warning = blas_choose_core();
     struct program g = {0};
     struct err e = {0};
     int rc;
