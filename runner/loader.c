@@ -1,5 +1,6 @@
 #include "runner/loader.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -122,6 +123,15 @@ static int check_alike(const struct loader_part *train, const struct loader_part
     if (!train->labels != !test->labels)
         return err_set(e, ERR_CONFIG, "labels in one file, targets in the other");
     return 0;
+}
+
+/* 0: not known. */
+static double bytes_per_token(const struct tensor_file *f)
+{
+    const char *text = tensor_file_meta(f, "bytes_per_token");
+    double v = text ? strtod(text, NULL) : 0;
+
+    return v > 0 && isfinite(v) ? v : 0;
 }
 
 /* Repeats the values of channels or columns so that there is one for each value of a sample, and one loop
@@ -279,6 +289,7 @@ int loader_open(struct loader *l, const char *train, const char *test, const str
     }
     l->n_test = l->test.n;
     l->n_labels = l->train.windows.n > 0 ? l->n_in : 1;
+    l->bytes_per_token = bytes_per_token(&l->test.file);
     if (open_columns(l, train, node, e) < 0)
         goto fail;
     if (l->train.windows.n == 0)
@@ -287,6 +298,14 @@ int loader_open(struct loader *l, const char *train, const char *test, const str
 fail:
     loader_close(l);
     return e->code;
+}
+
+struct step_text loader_text(const struct loader *l, const struct settings *set, const struct blocks *b)
+{
+    if (l->test.windows.n == 0)
+        return (struct step_text){0};
+    return (struct step_text){(uint64_t)blocks_in_row(b) * settings_block_samples(set) * l->n_labels,
+                              l->bytes_per_token};
 }
 
 int loader_open_test(struct loader *l, const char *test, const struct model_spec *m, struct err *e)

@@ -15,10 +15,12 @@
 #include <stdint.h>
 
 #include "nn/loss.h"
+#include "runner/core/step.h"
 #include "runner/token_windows.h"
 #include "shared/base/err.h"
 #include "shared/job/blocks.h"
 #include "shared/job/permutation.h"
+#include "shared/job/settings.h"
 #include "shared/records/tensor_file.h"
 
 struct loader_part { /* the train or the test half; views into its file */
@@ -40,9 +42,10 @@ struct loader {
     size_t n_rows, n_cols, n_test;  /* steps of an epoch; columns of all blocks of this node */
     const int32_t *lengths;         /* (n_cols): samples of each column, each at least n_rows; or pieces */
     size_t n_in, n_targets, n_labels;
-    size_t batch; /* columns of one block */
-    int n_blocks; /* of this node */
-    int *blocks;  /* (n_blocks): their numbers */
+    double bytes_per_token; /* of text, in the test half: its metadata "bytes_per_token"; 0: not known */
+    size_t batch;           /* columns of one block */
+    int n_blocks;           /* of this node */
+    int *blocks;            /* (n_blocks): their numbers */
     uint64_t seed;
     uint64_t epoch;
     uint32_t *order;             /* (n_rows, n_cols): the sample of each column in each step of this epoch */
@@ -75,6 +78,8 @@ struct loader_batch {
     int32_t *labels; /* (n, n_labels): one of each sample, or one of each token */
     float *targets;  /* (n, n_targets) */
 };
+/* Of the data of a worker of a job with these settings and blocks. */
+struct step_text loader_text(const struct loader *l, const struct settings *set, const struct blocks *b);
 bool loader_has_labels(const struct loader *l); /* of the test samples: one for each, or for each token */
 int loader_batch_init(struct loader_batch *b, const struct loader *l, size_t n, struct err *e);
 void loader_batch_clear(struct loader_batch *b);

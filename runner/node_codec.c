@@ -201,6 +201,7 @@ static int open_step(struct node *n, struct err *e)
                                            .momentum = net_momentum(n->net),
                                            .n_blocks = n->loader.n_blocks,
                                            .has_labels = loader_has_labels(&n->loader),
+                                           .text = loader_text(&n->loader, &n->set, &n->blocks),
                                            .updates_outside = n->program,
                                            .warn = report_warning,
                                            .owner = n},

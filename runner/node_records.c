@@ -190,6 +190,7 @@ int node_record_evaluation(struct node *n, double loss, double accuracy, struct 
                             .sent_bytes_total = n->step.before.sent_bytes,
                             .recv_bytes_total = n->step.before.recv_bytes};
 
+    step_describe_text(&n->step, &r);
     if (record_write(&n->records[ARTIFACT_EVAL], &r, sizeof r, 1, e) < 0 ||
         record_metrics(n, r.time_s, e) < 0)
         return e->code;

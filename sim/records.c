@@ -116,6 +116,7 @@ int sim_record_evaluation(struct sim_records *r, const struct sim_node *n, struc
                                    .recv_bytes_total = t->recv_bytes},
                            .sim_time_s = n->now};
 
+    step_describe_text(&n->step, &row.job);
     return record_write(&r->of[EVAL], &row, sizeof row, 1, e);
 }
 

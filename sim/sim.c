@@ -144,7 +144,8 @@ static int open_step(struct sim *s, struct sim_node *n, struct err *e)
                                            .momentum = s->workload->momentum,
                                            .n_blocks = n->n_blocks,
                                            .updates_outside = n->node >= 0 && s->workload->ops->train,
-                                           .has_labels = s->workload->has_labels},
+                                           .has_labels = s->workload->has_labels,
+                                           .text = s->workload->text},
                      e);
 }
 

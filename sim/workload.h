@@ -61,9 +61,10 @@ struct workload_ops {
 
 struct workload { /* the common part, at the beginning of each one's struct */
     const struct workload_ops *ops;
-    size_t n_params, n_trained;    /* running statistics follow the trained ones, as in nn/net.h */
-    const float *momentum;         /* (n_params - n_trained) net_momentum(); NULL: there are no statistics */
-    bool has_labels;               /* accuracy is defined; of a program: one has been given */
+    size_t n_params, n_trained; /* running statistics follow the trained ones, as in nn/net.h */
+    const float *momentum;      /* (n_params - n_trained) net_momentum(); NULL: there are no statistics */
+    bool has_labels;            /* accuracy is defined; of a program: one has been given */
+    struct step_text text;
     bool has_test;                 /* loss of an evaluation is defined */
     double spent_s;                /* real time of a network's gradients and evaluations so far */
     const char *arch;              /* the model's document; NULL: none */

@@ -210,6 +210,7 @@ int workload_network(struct workload **out, const struct settings *set, const st
                                 .n_trained = net_n_trained(w->net),
                                 .momentum = net_momentum(w->net),
                                 .has_labels = loader_has_labels(&w->loaders[0]),
+                                .text = loader_text(&w->loaders[0], set, b),
                                 .has_test = w->loaders[0].n_test > 0,
                                 .arch = w->arch,
                                 .preprocessing = w->preprocessing,

@@ -396,12 +396,28 @@ static double spent_in(const struct step *s, const struct stopwatch *watch, enum
     return watch->spent[p] - s->spent[p];
 }
 
+/* The mini-batch of the last step, among those of the job. */
+static uint64_t last_place(const struct step *s)
+{
+    return feed_is_used(s->cfg.exchange) ? s->place : s->n_done - 1;
+}
+
+void step_describe_text(const struct step *s, struct record_eval *row)
+{
+    const struct step_text *text = &s->cfg.text;
+    const double bits = row->loss / log(2);
+
+    row->tokens = s->n_done > 0 ? (last_place(s) + 1) * text->tokens : 0;
+    row->perplexity = text->tokens > 0 ? exp(row->loss) : RECORD_MISSING;
+    row->bits_per_byte = text->bytes_per_token > 0 ? bits / text->bytes_per_token : RECORD_MISSING;
+}
+
 struct record_train step_end(struct step *s, double started)
 {
     struct stopwatch *watch = exchange_watch(s->cfg.exchange);
     const struct exchange_totals *t = exchange_totals(s->cfg.exchange);
     uint64_t n_batches = (uint64_t)s->cfg.set->steps_per_epoch;
-    uint64_t place = feed_is_used(s->cfg.exchange) ? s->place : s->n_done - 1;
+    uint64_t place = last_place(s);
     const struct step_result result = result_of(s);
     struct record_train r;
 
@@ -432,6 +448,7 @@ struct record_train step_end(struct step *s, double started)
         .sent_bytes = t->sent_bytes - s->before.sent_bytes,
         .recv_bytes = t->recv_bytes - s->before.recv_bytes,
         .apply_s = spent_in(s, watch, PHASE_APPLY),
+        .tokens = (place + 1) * s->cfg.text.tokens,
     };
     step_begin(s);
     return r;

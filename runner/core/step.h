@@ -30,6 +30,12 @@
 #include "shared/job/stop.h"
 #include "shared/records/record.h"
 
+/* Text on which a model of language is trained and tested; {0}: the samples are no text. */
+struct step_text {
+    uint64_t tokens;        /* of a step of all workers */
+    double bytes_per_token; /* in the test set; 0: not known */
+};
+
 struct step_config { /* all pointers are borrowed until step_close */
     const struct settings *set;
     const struct schedule *schedule;
@@ -42,7 +48,8 @@ struct step_config { /* all pointers are borrowed until step_close */
     const float *momentum;      /* (n_params - n_trained) net_momentum(); NULL: there are no statistics */
     int n_blocks;               /* gradients that a worker computes in a step; 0: a server */
     bool has_labels;            /* otherwise rows have no accuracy */
-    bool updates_outside;       /* a program computes and updates: set->trainer; n_blocks is 1 */
+    struct step_text text;
+    bool updates_outside; /* a program computes and updates: set->trainer; n_blocks is 1 */
     /* Warns the user that values were left out, once; NULL: nothing is printed. */
     void (*warn)(void *owner, const char *text);
     void *owner; /* its first argument */
@@ -121,6 +128,8 @@ bool step_is_last(const struct step *s); /* is the step done last the job's last
 struct stop step_stop(const struct step *s);
 /* `started`: the time of the exchange's stopwatch from which a row's time_s counts. */
 struct record_train step_end(struct step *s, double started);
+/* Sets tokens, perplexity and bits_per_byte of the row of an evaluation, from its loss. */
+void step_describe_text(const struct step *s, struct record_eval *row);
 bool step_is_recorded(const struct step *s);  /* by --record-every, after step_end */
 bool step_is_evaluated(const struct step *s); /* by --eval-every */
 

@@ -48,7 +48,8 @@ struct record_column {
     C(row, raw_bytes, U64, "sent in this step, before compression and headers") \
     C(row, sent_bytes, U64, "passed to other nodes, by connections or through shared memory") \
     C(row, recv_bytes, U64, "of the messages used in this step") \
-    C(row, apply_s, SPAN, "updating the model: the codec's apply and adopt, the optimizer")
+    C(row, apply_s, SPAN, "updating the model: the codec's apply and adopt, the optimizer") \
+    C(row, tokens, U64, "of text, in the steps of all workers so far; 0 where the samples are no text")
 
 #define RECORD_EVAL_COLUMNS(C, row) \
     C(row, time_s, SECONDS, "since training began on this node") \
@@ -59,7 +60,11 @@ struct record_column {
     C(row, loss, FLOAT, "mean over the test set") \
     C(row, accuracy, FLOAT, "over the test set, 0 to 1; empty where there are targets, not labels") \
     C(row, sent_bytes_total, U64, "so far") \
-    C(row, recv_bytes_total, U64, "so far")
+    C(row, recv_bytes_total, U64, "so far") \
+    C(row, tokens, U64, "as in train.csv") \
+    C(row, perplexity, FLOAT, "exp(loss) of a model of language; else empty") \
+    C(row, bits_per_byte, FLOAT, \
+      "loss in bits, divided by the bytes of text of a token of the test set; empty as perplexity")
 
 #define RECORD_COMM_COLUMNS(C, row) \
     C(row, time_s, SECONDS, "since training began on this node, at the end of the round") \

@@ -10,7 +10,7 @@
 #include "shared/records/record.h"
 #include "shared/records/series_points.h"
 
-static const char *const x_names[] = {"step", "epoch", "time", "bytes", NULL};
+static const char *const x_names[] = {"step", "epoch", "time", "bytes", "tokens", NULL};
 
 /* A CSV file that has curves: it has a column for each value, or a row for each, with the value's name in a
  * cell. */
@@ -21,8 +21,8 @@ struct series_file {
 };
 
 static const struct series_file series_files[] = {
-    {"train", NULL, NULL, ARTIFACT_TRAIN, {true, true, true, true}},
-    {"eval", NULL, NULL, ARTIFACT_EVAL, {true, true, true, true}},
+    {"train", NULL, NULL, ARTIFACT_TRAIN, {true, true, true, true, true}},
+    {"eval", NULL, NULL, ARTIFACT_EVAL, {true, true, true, true, true}},
     {"codec", "name", "value", ARTIFACT_CODEC_RECORDS, {[SERIES_STEP] = true, [SERIES_TIME] = true}},
     {"metrics", "metric", "value", ARTIFACT_METRICS, {true, true, true}},
 };
@@ -177,6 +177,7 @@ enum series_column {
     BATCHES,
     SENT,
     RECEIVED,
+    TOKENS,
     NAME,
     SAMPLES,
     VALUES
@@ -247,6 +248,8 @@ static void choose_columns(struct series *s)
         want_column(s, SENT, is_train ? "sent_bytes" : "sent_bytes_total");
         want_column(s, RECEIVED, is_train ? "recv_bytes" : "recv_bytes_total");
     }
+    if (s->r.x == SERIES_TOKENS)
+        want_column(s, TOKENS, "tokens");
     if (s->file->name_column) {
         want_column(s, NAME, s->file->name_column);
         want_column(s, VALUES, s->file->value_column);
@@ -371,6 +374,8 @@ static double x_of(const struct series *s, struct series_node *n, const struct r
         v[SENT] = (is_real(v[SENT]) ? v[SENT] : 0) + (is_real(v[RECEIVED]) ? v[RECEIVED] : 0);
         n->bytes += s->r.file == ARTIFACT_TRAIN ? v[SENT] : 0;
         return s->r.file == ARTIFACT_TRAIN ? n->bytes : continued(&n->totals, v[SENT]);
+    case SERIES_TOKENS: /* 0: the samples are no text, or a record before the first step */
+        return v[TOKENS] > 0 ? v[TOKENS] : RECORD_MISSING;
     default:
         return step;
     }

@@ -19,9 +19,10 @@
 
 enum series_x {
     SERIES_STEP,
-    SERIES_EPOCH, /* with the part of the epoch that is done */
-    SERIES_TIME,  /* seconds since training began on the node; in a simulation, simulated seconds */
-    SERIES_BYTES, /* sent and received by the node: in train.csv those of the steps that have a row */
+    SERIES_EPOCH,  /* with the part of the epoch that is done */
+    SERIES_TIME,   /* seconds since training began on the node; in a simulation, simulated seconds */
+    SERIES_BYTES,  /* sent and received by the node: in train.csv those of the steps that have a row */
+    SERIES_TOKENS, /* of text, in the steps of all workers */
     N_SERIES_X
 };
 

@@ -227,7 +227,10 @@ static const struct scalar_source sources[] = {
      "train",
      {"loss", "accuracy", "lr", "grad_norm", "compute_s", "wait_s", "sent_bytes", "recv_bytes"},
      NULL},
-    {ARTIFACT_EVAL, "eval", {"loss", "accuracy", "sent_bytes_total", "recv_bytes_total"}, NULL},
+    {ARTIFACT_EVAL,
+     "eval",
+     {"loss", "accuracy", "sent_bytes_total", "recv_bytes_total", "perplexity", "bits_per_byte"},
+     NULL},
     {ARTIFACT_METRICS, "eval", {"value"}, "metric"},
     {ARTIFACT_CODEC_RECORDS, "codec", {"value"}, "name"},
 };

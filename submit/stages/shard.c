@@ -251,10 +251,12 @@ static size_t describe_half(struct tensor_view out[2], const struct dataset *d, 
 static int make_test(struct submission *s, const struct dataset *d, const struct temp *t, struct err *e)
 {
     struct tensor_view tensors[2];
-    const struct tensor_meta meta[] = {{"dataset", s->settings.dataset}, {0}};
-    char path[PATH_MAX];
+    char path[PATH_MAX], bytes[40];
+    const struct tensor_meta meta[] = {
+        {"dataset", s->settings.dataset}, {dataset_is_stream(d) ? "bytes_per_token" : NULL, bytes}, {0}};
     size_t n = describe_half(tensors, d, true);
 
+    snprintf(bytes, sizeof bytes, "%.17g", d->stream.bytes_per_token);
     if (file_join(path, sizeof path, t->path, "test.safetensors", e) < 0 ||
         tensor_file_write_unsynced(path, tensors, n, meta, e) < 0)
         return e->code;

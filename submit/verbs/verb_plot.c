@@ -170,8 +170,9 @@ static void choose_axis(struct plot *p, const struct options *o)
 
 static int plot_runs(const struct options *o, const struct run *runs, size_t n, struct err *e)
 {
-    static const char *const units[] = {"step", "epoch", "seconds", "bytes per worker, sent + received"};
-    static const char *const names[] = {"step", "epoch", "time", "bytes"};
+    static const char *const units[] = {"step", "epoch", "seconds", "bytes per worker, sent + received",
+                                        "tokens of all workers"};
+    static const char *const names[] = {"step", "epoch", "time", "bytes", "tokens"};
     struct plot p = {
         .n = n, .y_name = o->plot_y, .x_unit = "", .y_unit = "", .curves = calloc(n, sizeof *p.curves)};
     char(*labels)[LABEL] = calloc(n, sizeof *labels);

@@ -16,7 +16,9 @@ static const struct record_eval row = {.time_s = 1.5,
                                        .loss = 0.1f,
                                        .accuracy = NAN,
                                        .sent_bytes_total = 1ull << 53,
-                                       .recv_bytes_total = 0};
+                                       .recv_bytes_total = 0,
+                                       .perplexity = RECORD_MISSING,
+                                       .bits_per_byte = RECORD_MISSING};
 
 static char *path_in(const char *folder)
 {
@@ -37,8 +39,10 @@ static void assert_file_is(const char *path, const char *expected)
     free(text);
 }
 
-#define HEADER "time_s,node,epoch,step,samples,loss,accuracy,sent_bytes_total,recv_bytes_total\n"
-#define LINE   "1.500000,1,2,3,4,0.100000001,nan,9007199254740992,0\n"
+#define HEADER                                                                                               \
+    "time_s,node,epoch,step,samples,loss,accuracy,sent_bytes_total,recv_bytes_total,tokens,"                 \
+    "perplexity,bits_per_byte\n"
+#define LINE "1.500000,1,2,3,4,0.100000001,nan,9007199254740992,0,0,,\n"
 
 TEST(a_row_has_the_columns_of_the_table_in_order)
 {
@@ -97,7 +101,7 @@ TEST(numbers_are_formatted_as_by_printf)
         char cells[CELLS], expected[CELLS];
 
         print_loss(cells, v);
-        snprintf(expected, sizeof expected, "%.6f,1,2,3,4,%.9g,nan,9007199254740992,0", v, v);
+        snprintf(expected, sizeof expected, "%.6f,1,2,3,4,%.9g,nan,9007199254740992,0,0,,", v, v);
         assert_string_equal(cells, expected);
     }
 }
@@ -129,7 +133,7 @@ TEST(missing_values_are_empty_and_infinite_ones_named)
     assert_ok(record_write(&f, &r, sizeof r, 1, &e));
     assert_ok(record_flush(&f, &e));
     record_close(&f);
-    assert_file_is(path_in(folder), HEADER "1.500000,1,2,3,4,,-inf,9007199254740992,0\n");
+    assert_file_is(path_in(folder), HEADER "1.500000,1,2,3,4,,-inf,9007199254740992,0,0,,\n");
     unit_remove(folder);
 }
 

@@ -145,6 +145,18 @@ TEST(evaluations_have_their_total_bytes_and_epochs)
     json_decref(doc);
 }
 
+TEST(rows_without_tokens_have_no_place_over_tokens)
+{
+    static const char text[] = "time_s,node,step,loss,tokens,bits_per_byte\n"
+                               "1,0,0,0.6,0,\n2,0,100,0.5,6400,0.25\n3,0,200,0.4,12800,0.125\n";
+    json_t *doc = curves(&(struct series_query){.file = "eval", .names = "bits_per_byte", .x = "tokens"},
+                         text);
+
+    assert_is(node_of(doc, 0, "x"), "[6400,12800]");
+    assert_is(node_of(doc, 0, "bits_per_byte"), "[0.25,0.125]");
+    json_decref(doc);
+}
+
 TEST(a_second_attempt_goes_on_in_time_and_bytes)
 {
     static const char text[] = "time_s,node,epoch,step,loss,accuracy,sent_bytes_total,recv_bytes_total\n"
@@ -422,7 +434,8 @@ TEST(a_wrong_request_is_refused_with_the_valid_values)
     assert_int_equal(series_check_name("eval", "los", "--y", &e), ERR_USAGE);
     assert_string_equal(e.text,
                         "--y los: eval.csv has no such value; it has time_s, epoch, step, samples, loss, "
-                        "accuracy, sent_bytes_total, recv_bytes_total, sim_time_s");
+                        "accuracy, sent_bytes_total, recv_bytes_total, tokens, perplexity, bits_per_byte, "
+                        "sim_time_s");
     assert_string_equal(e.hint, "Did you mean \"loss\"?");
     assert_int_equal(series_check_name("eval", "node", "--y", &e), ERR_USAGE); /* each has its own curve */
     assert_ok(series_check_name("codec", "any", "--y", &e));
@@ -481,6 +494,7 @@ int main(void)
         cmocka_unit_test(x_is_the_step_the_part_of_an_epoch_the_time_or_the_bytes_so_far),
         cmocka_unit_test(a_simulation_has_simulated_time),
         cmocka_unit_test(evaluations_have_their_total_bytes_and_epochs),
+        cmocka_unit_test(rows_without_tokens_have_no_place_over_tokens),
         cmocka_unit_test(a_second_attempt_goes_on_in_time_and_bytes),
         cmocka_unit_test(
             of_many_rows_each_16th_is_a_point_with_its_own_value_and_the_extremes_since_the_one_before),

@@ -2,7 +2,9 @@
 
 #include "tests/unit/unit.h"
 
-#define EVAL "time_s,node,epoch,step,samples,loss,accuracy,sent_bytes_total,recv_bytes_total\n"
+#define EVAL                                                                                                 \
+    "time_s,node,epoch,step,samples,loss,accuracy,sent_bytes_total,recv_bytes_total,tokens,perplexity,"      \
+    "bits_per_byte\n"
 
 static struct err e;
 
@@ -23,18 +25,18 @@ TEST(whole_rows_are_kept_and_partial_ones_are_not)
 {
     size_t bad;
     int rc;
-    char *out = append(EVAL "1,0,1,2,3,0.5,0.25,7,8\n2,0,2,4,6,nan,,7,8\n3,0,3", &bad, &rc);
+    char *out = append(EVAL "1,0,1,2,3,0.5,0.25,7,8,0,,\n2,0,2,4,6,nan,,7,8,0,,\n3,0,3", &bad, &rc);
 
     assert_int_equal(rc, 0);
     assert_int_equal(bad, 0);
-    assert_string_equal(out, "1,0,1,2,3,0.5,0.25,7,8\n2,0,2,4,6,nan,,7,8\n");
+    assert_string_equal(out, "1,0,1,2,3,0.5,0.25,7,8,0,,\n2,0,2,4,6,nan,,7,8,0,,\n");
     free(out);
 }
 
 TEST(rows_of_an_earlier_attempt_count_up_to_a_step_and_a_round)
 {
-    static const char text[] = EVAL "1,0,1,2,3,0.5,0.25,7,8\n2,1,1,2,3,0.5,0.25,7,8\n"
-                                    "3,0,2,40,6,0.5,0.25,7,8\n4,0,3,41,9,0.5,0.25,7,8\n5,0,3,4";
+    static const char text[] = EVAL "1,0,1,2,3,0.5,0.25,7,8,0,,\n2,1,1,2,3,0.5,0.25,7,8,0,,\n"
+                                    "3,0,2,40,6,0.5,0.25,7,8,0,,\n4,0,3,41,9,0.5,0.25,7,8,0,,\n5,0,3,4";
     static const char comm[] =
         "time_s,round,node,peer,direction,messages,raw_bytes,wire_bytes,encode_s,transfer_s\n"
         "1,9,0,1,sent,1,2,3,4,5\n2,10,0,1,sent,1,2,3,4,5\n";
@@ -48,8 +50,9 @@ TEST(rows_of_an_earlier_attempt_count_up_to_a_step_and_a_round)
     assert_int_equal(collect_rows_until(f, &artifacts[ARTIFACT_EVAL], comm, strlen(comm), 1, 9, &e),
                      ERR_PROTOCOL);
     fclose(f);
-    assert_string_equal(out, "1,0,1,2,3,0.5,0.25,7,8\n2,1,1,2,3,0.5,0.25,7,8\n3,0,2,40,6,0.5,0.25,7,8\n"
-                             "1,9,0,1,sent,1,2,3,4,5\n");
+    assert_string_equal(
+        out, "1,0,1,2,3,0.5,0.25,7,8,0,,\n2,1,1,2,3,0.5,0.25,7,8,0,,\n3,0,2,40,6,0.5,0.25,7,8,0,,\n"
+             "1,9,0,1,sent,1,2,3,4,5\n");
     free(out);
 }
 
@@ -57,13 +60,14 @@ TEST(malformed_rows_are_omitted_and_counted)
 {
     size_t bad;
     int rc;
-    char *out = append(EVAL "1,0,1,2,3,0.5,0.25,7\n\033[2J,0,1,2,3,0.5,0.25,7,8\n\"=x\",0,1,2,3,4,5,6,7\n\n"
-                            "9,0,1,2,3,0.5,0.25,7,8\n",
+    char *out = append(EVAL
+                       "1,0,1,2,3,0.5,0.25,7\n\033[2J,0,1,2,3,0.5,0.25,7,8,0,,\n\"=x\",0,1,2,3,4,5,6,7\n\n"
+                       "9,0,1,2,3,0.5,0.25,7,8,0,,\n",
                        &bad, &rc);
 
     assert_int_equal(rc, 0);
     assert_int_equal(bad, 4);
-    assert_string_equal(out, "9,0,1,2,3,0.5,0.25,7,8\n");
+    assert_string_equal(out, "9,0,1,2,3,0.5,0.25,7,8,0,,\n");
     free(out);
 }
 
@@ -71,7 +75,7 @@ TEST(a_row_of_another_node_rejects_the_file)
 {
     size_t bad;
     int rc;
-    char *out = append(EVAL "1,0,1,2,3,0.5,0.25,7,8\n2,1,2,4,6,0.5,0.25,7,8\n", &bad, &rc);
+    char *out = append(EVAL "1,0,1,2,3,0.5,0.25,7,8,0,,\n2,1,2,4,6,0.5,0.25,7,8,0,,\n", &bad, &rc);
 
     assert_int_equal(rc, ERR_PROTOCOL);
     assert_error_has("node 1");

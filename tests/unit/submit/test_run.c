@@ -55,7 +55,7 @@ TEST(cells_come_in_the_order_of_the_columns_whatever_the_file_has)
     assert_ok(read_text(&other, folder,
                         "node,time_s,new,epoch,step,samples,accuracy,sent_bytes_total,recv_bytes_total\n"
                         "0,1.5,x,1,2,3,0.25,7,8\n1,2\n-2,,y,1,2,3,nan,7,8\n0,3,z,1,2,3,0.2"));
-    assert_string_equal(other.text, "1.5|0|1|2|3||0.25|7|8||-2|1|2|3||nan|7|8|");
+    assert_string_equal(other.text, "1.5|0|1|2|3||0.25|7|8|||||-2|1|2|3||nan|7|8||||");
     assert_int_equal(read_text(&broken, folder, "a,b\n1,2\n"), ERR_PROTOCOL);
     assert_error_has("eval.csv: there is no column node");
     assert_int_equal(read_text(&failing, folder, "time_s,node\n1,2\n1,2\n"), ERR_INTERNAL);
