@@ -91,9 +91,16 @@ psgd.axis = (() => {
                     seconds: format.seconds,
                     percent: format.percent,
                     step: format.count,
+                    tokens: format.count,
                 })[kind] || format.number
             )(v),
-        x_names: {step: 'step', epoch: 'epoch', time: 'seconds', bytes: 'bytes'},
-        x_titles: {step: 'Step', epoch: 'Epoch', time: 'Time', bytes: 'Bytes per worker, sent + received'},
+        x_names: {step: 'step', epoch: 'epoch', time: 'seconds', bytes: 'bytes', tokens: 'tokens'},
+        x_titles: {
+            step: 'Step',
+            epoch: 'Epoch',
+            time: 'Time',
+            bytes: 'Bytes per worker, sent + received',
+            tokens: 'Tokens of all workers',
+        },
     };
 })();

@@ -222,6 +222,11 @@ psgd.controls = (() => {
                 state.x = x;
                 over.querySelectorAll('input').forEach((input) => (input.checked = input.value === x));
             },
+            /* Hides an x that none of the runs has, unless it is the one in use. */
+            offer_x: (x, is_there) =>
+                over.querySelectorAll('input').forEach((input) => {
+                    if (input.value === x) input.closest('label').hidden = !is_there && !input.checked;
+                }),
             zoom,
             set_curves,
             shown: (curves) => {

@@ -10,6 +10,20 @@ psgd.views.job = (() => {
         return h('div.tile', {}, h('dt', {}, title), h('dd', {}, value, more ? h('small', {}, more) : null));
     }
 
+    /* Of a model of language. */
+    function text_tiles(job) {
+        if (!psgd.is_of_text(job)) return [];
+        const {tokens, tokens_per_s, perplexity, bits_per_byte: bits} = job.text;
+        return [
+            tile('Perplexity', format.number(perplexity), bits ? `${format.number(bits)} bits/byte` : null),
+            tile(
+                'Tokens',
+                format.count(tokens),
+                tokens_per_s ? `${format.count(Math.round(tokens_per_s))} a second` : null,
+            ),
+        ];
+    }
+
     function tiles(job) {
         const {metrics = {}, comm = {}, progress = {}} = job;
         const left = !state.is_over(job) && typeof job.eta_s === 'number' ? `${format.seconds(job.eta_s)} left` : null;
@@ -30,6 +44,7 @@ psgd.views.job = (() => {
             {},
             tile(state.measured(job, 'Accuracy'), format.percent(metrics?.accuracy)),
             tile(state.measured(job, 'Loss'), format.number(metrics?.loss)),
+            text_tiles(job),
             tile('Step', format.count(progress?.step), progress?.steps ? `of ${format.count(progress.steps)}` : null),
             tile(
                 'Epoch',
@@ -135,7 +150,7 @@ psgd.views.job = (() => {
                 [job.id, job.codec, job.node_count, job.dataset, job.model, job.created_at, job.tags, job.note],
                 () => subtitle(job),
             );
-            psgd.put(figures, [job.metrics, job.progress, job.elapsed_s, job.eta_s, job.comm, job.state], () =>
+            psgd.put(figures, [job.metrics, job.text, job.progress, job.elapsed_s, job.eta_s, job.comm, job.state], () =>
                 tiles(job),
             );
             psgd.put(bar, [job.progress?.ratio, job.state], () =>
@@ -209,6 +224,8 @@ psgd.views.job = (() => {
     };
 })();
 
+psgd.is_of_text = (job) => typeof job?.text?.tokens === 'number';
+
 /* Commands for a terminal about this job. They name its folder, if it has one, because an id is known only to the user who
  * submitted the job. */
 psgd.job_commands = (job) => {
@@ -217,7 +234,7 @@ psgd.job_commands = (job) => {
     if (psgd.data.mode === 'agent') return [`curl -s ${location.origin}/v1/jobs/${job.id}`];
     if (!psgd.state.is_over(job)) out.push(`job_submit wait ${job.id}`, `job_submit logs ${job.id}`);
     else if (job.state === 'failed') out.push(`job_submit why ${folder || job.id}`);
-    if (folder && !job.executor) out.push(`job_submit plot ${folder} --x bytes`);
+    if (folder && !job.executor) out.push(`job_submit plot ${folder} --x ${psgd.is_of_text(job) ? 'tokens' : 'bytes'}`);
     if (folder && job.executor) out.push(`ls ${folder}/output`);
     return out.length ? out : [`job_submit status ${job.id}`];
 };

@@ -3,6 +3,8 @@ psgd.curves_view = (() => {
     const parts_of = [
         {title: 'Test accuracy', file: 'eval', name: 'accuracy', kind: 'percent', y_title: 'accuracy'},
         {title: 'Test loss', file: 'eval', name: 'loss', kind: 'loss', y_title: 'loss'},
+        {title: 'Perplexity', file: 'eval', name: 'perplexity', kind: 'loss', y_title: 'perplexity', of_text: true},
+        {title: 'Bits per byte', file: 'eval', name: 'bits_per_byte', kind: 'loss', y_title: 'bits', of_text: true},
         {title: 'Training accuracy', file: 'train', name: 'accuracy', kind: 'percent', y_title: 'accuracy'},
         {title: 'Training loss', file: 'train', name: 'loss', kind: 'loss', y_title: 'loss'},
     ];
@@ -78,7 +80,10 @@ psgd.curves_view = (() => {
         };
     }
 
-    return {group, points, behind, of_file: (file) => parts_of.filter((p) => p.file === file)};
+    /* The charts of a file, of a job of text or another one. */
+    const of_file = (file, is_of_text) => parts_of.filter((p) => p.file === file && (is_of_text || !p.of_text));
+
+    return {group, points, behind, of_file};
 })();
 
 psgd.tabs.push({
@@ -89,16 +94,18 @@ psgd.tabs.push({
         const {h} = psgd;
         const {group, of_file} = psgd.curves_view;
         const name = (c) => `${view.doc?.job?.name || view.id}-${c.title}`.toLowerCase().replace(/[^a-z0-9_.-]+/g, '-');
-        const xs = ['step', 'epoch', 'time', 'bytes'];
+        const is_of_text = psgd.is_of_text(view.doc?.job);
+        const xs = ['step', 'epoch', 'time', 'bytes', ...(is_of_text ? ['tokens'] : [])];
         const controls = psgd.controls(view.query, xs, (what) => {
             if (what === 'x' || (what === 'range' && psgd.source.zooms)) load();
             if (what !== 'x') groups.forEach((g) => g.draw());
             set_curves();
         });
         const request = (file, names) => (s) => ({file, names, x: s.x});
-        const groups = ['eval', 'train'].map((file) =>
-            group(view, controls, request(file, 'loss,accuracy'), of_file(file), name),
-        );
+        const groups = [
+            ['eval', is_of_text ? 'loss,accuracy,perplexity,bits_per_byte' : 'loss,accuracy'],
+            ['train', 'loss,accuracy'],
+        ].map(([file, names]) => group(view, controls, request(file, names), of_file(file, is_of_text), name));
         const more = h('div');
         let extra = [];
 
@@ -108,7 +115,7 @@ psgd.tabs.push({
                 (g) =>
                     g.doc() &&
                     psgd.curves_view
-                        .of_file(g.doc().file)
+                        .of_file(g.doc().file, is_of_text)
                         .forEach((c) => psgd.curves.of_series(g.doc(), c.name).forEach((k) => found.set(k.key, k))),
             );
             const of = (k) => (k === 'mean' ? -1 : Number(k) < 0 ? 1e9 - Number(k) : Number(k));

@@ -4,6 +4,7 @@ psgd.views.compare = (() => {
     const charts_of = [
         {title: 'Test accuracy', file: 'eval', name: 'accuracy', kind: 'percent', y_title: 'accuracy'},
         {title: 'Test loss', file: 'eval', name: 'loss', kind: 'loss', y_title: 'loss'},
+        {title: 'Bits per byte', file: 'eval', name: 'bits_per_byte', kind: 'loss', y_title: 'bits', of_text: true},
         {title: 'Training accuracy', file: 'train', name: 'accuracy', kind: 'percent', y_title: 'accuracy'},
         {title: 'Training loss', file: 'train', name: 'loss', kind: 'loss', y_title: 'loss'},
     ];
@@ -12,6 +13,10 @@ psgd.views.compare = (() => {
         best_accuracy: ['Best test accuracy', format.percent],
         loss: ['Test loss', format.number],
         best_loss: ['Best test loss', format.number],
+        perplexity: ['Perplexity', format.number],
+        bits_per_byte: ['Bits per byte', format.number],
+        tokens: ['Tokens', format.count],
+        tokens_per_s: ['Tokens a second', (v) => format.count(Math.round(v))],
         time_s: ['Time', format.seconds],
         bytes: ['Bytes per worker, sent + received', format.bytes],
         time_to_target_s: ['Time to the target', format.seconds],
@@ -86,7 +91,7 @@ psgd.views.compare = (() => {
         const tables = h('div'),
             commands = h('div'),
             trouble = h('div');
-        const controls = psgd.controls(r.query, ['step', 'epoch', 'time', 'bytes'], (what) => {
+        const controls = psgd.controls(r.query, ['step', 'epoch', 'time', 'bytes', 'tokens'], (what) => {
             if (what === 'x' || (what === 'range' && psgd.source.zooms)) load_curves();
             if (what !== 'x') draw();
         });
@@ -103,6 +108,13 @@ psgd.views.compare = (() => {
                     doc?.runs.find((run) => run.id === id)?.label || doc?.runs.find((run) => run.id === id)?.name || id,
                 ...palette.of(i),
             }));
+
+        /* What only runs of a model of language have. */
+        function show_text() {
+            const is_there = Boolean(doc?.results.some((result) => result.name === 'tokens'));
+            controls.offer_x('tokens', is_there);
+            charts_of.forEach((c, i) => (charts[i].element.hidden = Boolean(c.of_text) && !is_there));
+        }
 
         function draw() {
             const s = controls.state,
@@ -150,7 +162,7 @@ psgd.views.compare = (() => {
                             try {
                                 got[file][id] = await psgd.source.series(id, {
                                     file,
-                                    names: 'loss,accuracy',
+                                    names: file === 'eval' ? 'loss,accuracy,bits_per_byte' : 'loss,accuracy',
                                     x,
                                     ...range,
                                 });
@@ -184,6 +196,7 @@ psgd.views.compare = (() => {
                 doc = await psgd.source.compare(ids, target);
                 trouble.replaceChildren();
                 target_field.show();
+                show_text();
                 psgd.put(tables, doc, () => [
                     h('section', {}, h('h2', {}, 'Results'), result_table(doc)),
                     h('section', {}, h('h2', {}, 'Settings that differ'), settings_table(doc)),
@@ -222,6 +235,7 @@ psgd.views.compare = (() => {
                 end: () => charts.forEach((c) => c.end()),
             };
         }
+        show_text();
         if (has_x) load_curves();
         load_tables();
         show_commands();

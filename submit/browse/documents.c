@@ -11,6 +11,7 @@
 #include "shared/job/job_state.h"
 #include "submit/files/run_file.h"
 #include "submit/files/untrusted_folder.h"
+#include "submit/results/language.h"
 
 enum { NODES_SHOWN = 4096, SOURCE_MAX = 256 << 10 };
 
@@ -112,6 +113,20 @@ static json_t *metrics_json(const json_t *mean)
                      is_tested    ? "test"
                      : is_trained ? "training"
                                   : NULL);
+}
+
+/* Of a model of language. */
+static void put_text(json_t *line, const json_t *run)
+{
+    struct language_results r;
+
+    language_measure(&r, run);
+    if (!isnan(r.tokens))
+        json_object_set_new(line, "text",
+                            json_pack("{s:o, s:o, s:o, s:o}", "perplexity", json_real_or_null(r.perplexity),
+                                      "bits_per_byte", json_real_or_null(r.bits_per_byte), "tokens",
+                                      json_number_or_null(r.tokens), "tokens_per_s",
+                                      json_real_or_null(r.tokens_per_s)));
 }
 
 static bool is_worker(const json_t *node)
@@ -224,6 +239,7 @@ json_t *document_line(const json_t *run, const char *id, const char *folder, boo
     json_object_set_new(line, "eta_s", eta_json(run, how_far, elapsed));
     json_object_set_new(line, "progress", how_far);
     json_object_set_new(line, "metrics", metrics_json(mean));
+    put_text(line, run);
     json_object_set_new(line, "comm",
                         json_pack("{s:o, s:o, s:o}", "sent_bytes", copy_number(comm, "sent_bytes"),
                                   "recv_bytes", copy_number(comm, "recv_bytes"), "raw_bytes",

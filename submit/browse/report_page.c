@@ -1,6 +1,7 @@
 #include "submit/browse/report_page.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "submit/files/run_file.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/job/job_node.h"
+#include "submit/results/language.h"
 #include "submit/results/results.h"
 #include "submit/results/run_json.h"
 
@@ -91,11 +93,16 @@ static int put_series(struct report_page *r, const char *file, const char *names
 
 static int put_curves(struct report_page *r, struct err *e)
 {
-    static const char *const xs[] = {"step", "epoch", "time", "bytes"};
+    static const char *const xs[] = {"step", "epoch", "time", "bytes", "tokens"};
+    struct language_results text;
+    bool is_of_text;
 
-    for (size_t i = 0; i < sizeof xs / sizeof *xs; i++)
+    language_measure(&text, r->s->run);
+    is_of_text = !isnan(text.tokens);
+    for (size_t i = 0; i < sizeof xs / sizeof *xs - !is_of_text; i++)
         if (put_series(r, "train", "loss,accuracy", xs[i], e) < 0 ||
-            put_series(r, "eval", "loss,accuracy", xs[i], e) < 0)
+            put_series(r, "eval", is_of_text ? "loss,accuracy,perplexity,bits_per_byte" : "loss,accuracy",
+                       xs[i], e) < 0)
             return e->code;
     if (put_series(r, "train", "compute_s,encode_s,send_s,wait_s,decode_s,apply_s", "step", e) < 0 ||
         put_series(r, "train", "raw_bytes,sent_bytes,recv_bytes", "step", e) < 0 ||

@@ -7,12 +7,24 @@
 #include <string.h>
 
 #include "shared/base/json.h"
+#include "submit/results/language.h"
 
 enum { LABEL_SETTINGS = 3, LABEL_MAX = 120 }; /* a label of a run: settings that differ in it, bytes */
 
 #define COMPARE_NAME(ID, name, ...) name,
 const char *const compare_result_names[N_COMPARE_RESULTS] = {COMPARE_RESULTS(COMPARE_NAME)};
 #undef COMPARE_NAME
+
+static void take_language(struct compare_numbers *out, const json_t *doc)
+{
+    struct language_results text;
+
+    language_measure(&text, doc);
+    out->result[COMPARE_PERPLEXITY] = text.perplexity;
+    out->result[COMPARE_BITS_PER_BYTE] = text.bits_per_byte;
+    out->result[COMPARE_TOKENS] = text.tokens;
+    out->result[COMPARE_TOKENS_PER_S] = text.tokens_per_s;
+}
 
 /* The totals of run.json, which the table at the end of the job shows too. */
 static void take_totals(struct compare_numbers *out, const json_t *doc)
@@ -38,6 +50,7 @@ static void take_totals(struct compare_numbers *out, const json_t *doc)
     }
     if (n > 0)
         out->result[COMPARE_BYTES] = bytes / n;
+    take_language(out, doc);
 }
 
 struct best {

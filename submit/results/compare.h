@@ -20,6 +20,10 @@ enum { COMPARE_RUNS = 1000, COMPARE_METRICS = 8 };
     C(BEST_ACCURACY, "best_accuracy", "the highest that the mean over the workers reached") \
     C(LOSS, "loss", "of the last evaluation, the mean over the workers") \
     C(BEST_LOSS, "best_loss", "the lowest that the mean over the workers reached") \
+    C(PERPLEXITY, "perplexity", "of a model of language, exp(loss)") \
+    C(BITS_PER_BYTE, "bits_per_byte", "of its text: the loss in bits, divided by the bytes of a token") \
+    C(TOKENS, "tokens", "of text, in the steps of all workers together") \
+    C(TOKENS_PER_S, "tokens_per_s", "of the job's time") \
     C(TIME, "time_s", "seconds from the job's start to its end, of the node that took longest") \
     C(BYTES, "bytes", "sent and received by a worker, the mean over the workers") \
     C(TIME_TO_TARGET, "time_to_target_s", "seconds of training until the mean accuracy reached the target") \

@@ -11,7 +11,7 @@
 /* More than SETTINGS_IN_TABLE settings get a table of their own. */
 enum { SETTINGS_IN_TABLE = 5, VALUE_MAX = 48 };
 
-enum unit { UNIT_NONE, UNIT_SECONDS, UNIT_BYTES, UNIT_STEPS };
+enum unit { UNIT_NONE, UNIT_SECONDS, UNIT_BYTES, UNIT_COUNT };
 
 static const struct {
     const char *head;
@@ -21,11 +21,15 @@ static const struct {
     [COMPARE_BEST_ACCURACY] = {"best", UNIT_NONE},
     [COMPARE_LOSS] = {"loss", UNIT_NONE},
     [COMPARE_BEST_LOSS] = {"lowest", UNIT_NONE},
+    [COMPARE_PERPLEXITY] = {"perplexity", UNIT_NONE},
+    [COMPARE_BITS_PER_BYTE] = {"bits/byte", UNIT_NONE},
+    [COMPARE_TOKENS] = {"tokens", UNIT_COUNT},
+    [COMPARE_TOKENS_PER_S] = {"tokens/s", UNIT_COUNT},
     [COMPARE_TIME] = {"time", UNIT_SECONDS},
     [COMPARE_BYTES] = {"bytes/worker", UNIT_BYTES},
     [COMPARE_TIME_TO_TARGET] = {"time to", UNIT_SECONDS},
     [COMPARE_BYTES_TO_TARGET] = {"bytes to", UNIT_BYTES},
-    [COMPARE_STEPS_TO_TARGET] = {"steps to", UNIT_STEPS},
+    [COMPARE_STEPS_TO_TARGET] = {"steps to", UNIT_COUNT},
 };
 
 const char *compare_result_text(char out[TEXT_AMOUNT], enum compare_result which, double v)
@@ -36,7 +40,7 @@ const char *compare_result_text(char out[TEXT_AMOUNT], enum compare_result which
         text_seconds(out, v);
     else if (columns[which].unit == UNIT_BYTES)
         text_bytes(out, v < 0 ? 0 : v < 0x1p63 ? (uint64_t)v : UINT64_MAX);
-    else if (columns[which].unit == UNIT_STEPS)
+    else if (columns[which].unit == UNIT_COUNT)
         snprintf(out, TEXT_AMOUNT, "%.0f", v);
     else
         text_result(out, v);

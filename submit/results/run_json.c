@@ -16,6 +16,7 @@
 #include "submit/job/outcome.h"
 #include "submit/job/stragglers.h"
 #include "submit/results/job_index.h"
+#include "submit/results/language.h"
 #include "submit/results/results.h"
 #include "submit/results/warnings.h"
 #include "submit/terminal/text.h"
@@ -265,6 +266,21 @@ static json_t *means_json(const struct submission *s)
     return o;
 }
 
+/* Adds to a run of a model of language its results in the units of texts. */
+static void note_language(json_t *run)
+{
+    json_t *mean = json_object_get(run, "mean_over_workers");
+    struct language_results text;
+
+    language_measure(&text, run);
+    if (isnan(text.tokens))
+        return;
+    json_object_set_new(mean, "perplexity", json_real_or_null(text.perplexity));
+    json_object_set_new(mean, "bits_per_byte", json_real_or_null(text.bits_per_byte));
+    json_object_set_new(run, "tokens", json_number_or_null(text.tokens));
+    json_object_set_new(run, "tokens_per_s", json_real_or_null(text.tokens_per_s));
+}
+
 /* The codec, and the last log lines, of the node that caused the failure. */
 static json_t *failure_json(const struct submission *s, const struct job_node *cause)
 {
@@ -300,6 +316,7 @@ json_t *run_json(const struct submission *s)
         json_array_append_new(nodes, node_json(&s->nodes[i]));
     json_object_set_new(o, "nodes", nodes);
     json_object_set_new(o, "mean_over_workers", means_json(s));
+    note_language(o);
     json_object_set_new(o, "stopped", stop_json(find_stop(s)));
     json_object_set_new(o, "comm", sums_json(s));
     json_object_set_new(o, "models_agree", models_agree(s));
@@ -478,6 +495,21 @@ static void table_bytes(FILE *f, const struct submission *s)
                    "they can.\n");
 }
 
+static void table_language(FILE *f, const struct submission *s)
+{
+    struct language_results text;
+    char perplexity[TEXT_AMOUNT], bits[TEXT_AMOUNT];
+    json_t *run = run_json(s);
+
+    language_measure(&text, run);
+    json_decref(run);
+    if (isnan(text.tokens))
+        return;
+    fprintf(f, "\nText: perplexity %s, %s bits per byte; %.0f tokens, %.0f a second.\n",
+            text_result(perplexity, text.perplexity), text_result(bits, text.bits_per_byte), text.tokens,
+            text.tokens_per_s);
+}
+
 static void table_time(FILE *f, const struct submission *s)
 {
     double least;
@@ -532,6 +564,7 @@ void run_json_print(FILE *f, const struct submission *s)
     if (i < s->n_nodes)
         fprintf(f, "      and %zu more, all of them in run.json\n", s->n_nodes - i);
     table_mean(f, s);
+    table_language(f, s);
     table_untested(f, s);
     table_stopped(f, s);
     table_attempt(f, s);

@@ -107,7 +107,28 @@ wider_model() {
     "$SUBMIT" generate out --prompt "The agents" --tokens 40 --json >live
     jq -e '.data | ((.tokens | length) == 40 or .ended) and .prompt_tokens <= 10 and (.model | endswith("/snapshot.safetensors"))' live
     "$SUBMIT" cancel -q "$(only_job 0)"
-    "$SUBMIT" simulate -q --node_count 1 --model small.json --dataset tokens --data readme.safetensors --batch_size 8 --max-steps 20 -o out2
+    "$SUBMIT" simulate -q --node_count 1 --model small.json --dataset tokens --data readme.safetensors --batch_size 8 --max-steps 20 \
+        -o out2 >shown
+    # Records and results of text: a step has 8 windows of 16 tokens.
+    python3 - <<'EOF'
+import csv, json, math
+run = json.load(open("out2/run.json"))
+rows = list(csv.DictReader(open("out2/records/eval.csv")))
+assert rows
+for row in rows:
+    loss = float(row["loss"])
+    assert int(row["tokens"]) == int(row["step"]) * 8 * 16
+    assert math.isclose(float(row["perplexity"]), math.exp(loss), rel_tol=1e-6)
+    assert math.isclose(float(row["bits_per_byte"]), loss / math.log(2) / run["facts"]["data"]["bytes_per_token"], rel_tol=1e-6)
+assert all(int(row["tokens"]) == int(row["step"]) * 8 * 16 for row in csv.DictReader(open("out2/records/train.csv")))
+assert math.isclose(run["mean_over_workers"]["bits_per_byte"], float(rows[-1]["bits_per_byte"]), rel_tol=1e-6)
+assert run["tokens"] == 20 * 8 * 16
+EOF
+    "$SUBMIT" plot out2 --x tokens --y bits_per_byte --json | jq -e '.data.curves[0].x[-1] == 2560'
+    # shellcheck disable=SC2016
+    "$SUBMIT" compare out2 --json |
+        jq -e '.data.results | map({(.name): .values[0]}) | add | .tokens == 2560 and .tokens_per_s > 0 and .bits_per_byte > 0 and .perplexity > 1'
+    [ "$(grep -c '^Text: perplexity .* bits per byte; 2560 tokens, ' shown)" -eq 1 ]
     # A seed repeats a text, to the byte; tokens are any bytes, of which the terminal gets text only, and the file all.
     "$SUBMIT" generate out2 --prompt "The agents" --seed 7 --tokens 300 >one
     "$SUBMIT" generate out2 --prompt "The agents" --seed 7 --tokens 300 >two
