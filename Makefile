@@ -110,7 +110,7 @@ LIBTRAINER := $(BUILD)/libpsgd_trainer.a
 
 # The libraries that each program links; `make check-layers` checks includes by the same rules.
 LIBS_AGENT  := -lmicrohttpd -lseccomp -ljansson -lgnutls -lm -pthread
-LIBS_RUNNER := -lopenblas $(if $(ONEDNN),-ldnnl) -lseccomp -ljansson -lgnutls -ldl -lm -pthread
+LIBS_RUNNER := -lopenblas $(if $(ONEDNN),-ldnnl) -lseccomp -ljansson -lgnutls -lhogweed -ldl -lm -pthread
 LIBS_SUBMIT := -lcurl -lmicrohttpd -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check

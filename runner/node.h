@@ -15,6 +15,7 @@
 #include "runner/lines/orders.h"
 #include "runner/lines/report.h"
 #include "runner/loader.h"
+#include "runner/mesh/tcp/data_key.h"
 #include "runner/monitor/monitor.h"
 #include "runner/shm/send_pool.h"
 #include "runner/shm/shm_group.h"
@@ -87,6 +88,7 @@ struct node {
     struct exchange *exchange;
     struct step step;
     struct worker worker; /* of node_live */
+    struct data_key data_key;
     struct mesh *mesh;
     struct mesh_event *kept;                          /* (n_kept) of node_keep_events, at most room_kept */
     size_t n_kept, first_kept, room_kept, bytes_kept; /* those before first_kept are passed on */

@@ -9,6 +9,7 @@
 #include "runner/collective/collective_plan.h"
 #include "runner/mesh/mpi/mesh_mpi.h"
 #include "runner/mesh/mpi_library.h"
+#include "runner/mesh/tcp/data_key.h"
 #include "runner/mesh/tcp/mesh_tcp.h"
 #include "runner/node.h"
 #include "runner/shm/shm_agreement.h"
@@ -253,20 +254,20 @@ static size_t find_host(struct host_list *h, const char *name, int worker)
 static void fill_machines(int *machines, int n_workers, const struct orders_start *start, struct host_list *h)
 {
     for (int pass = 0; pass < 2; pass++) /* after the first the hosts and their first workers are known */
-        for (size_t i = 0; i < start->n_peers; i++) {
-            int k = start->peers[i].node;
+        for (size_t i = 0; i < start->peers.n; i++) {
+            int k = start->peers.at[i].node;
 
             if (k >= 0 && k < n_workers)
-                machines[k] = h->workers[find_host(h, start->peers[i].host, k)];
+                machines[k] = h->workers[find_host(h, start->peers.at[i].host, k)];
         }
 }
 
-/* Workers with the same host name run on one machine. All nodes have the same list, and so the same
- * result. */
+/* Workers with the same host name run on one machine. All workers have the same list, and so the same result;
+ * where they need servers only, it lacks the workers. */
 static int find_machines(struct node *n, const struct orders_start *start, struct err *e)
 {
-    struct host_list h = {.names = malloc((start->n_peers + 1) * sizeof *h.names),
-                          .workers = malloc((start->n_peers + 1) * sizeof *h.workers)};
+    struct host_list h = {.names = malloc((start->peers.n + 1) * sizeof *h.names),
+                          .workers = malloc((start->peers.n + 1) * sizeof *h.workers)};
     bool has_memory;
 
     n->machines = malloc((size_t)n->set.node_count * sizeof *n->machines);
@@ -311,6 +312,8 @@ static int n_workers_here(const struct node *n)
 
     for (int k = 0; k < n->set.node_count; k++)
         count += n->job.node >= 0 && n->machines[k] == n->machines[n->job.node];
+    if (count < n->job.workers_on_host) /* of a list without the workers */
+        count = n->job.workers_on_host;
     return count > 0 ? count : 1;
 }
 
@@ -344,10 +347,10 @@ static int n_nodes_here(const struct node *n, const struct orders_start *start)
     const char *own = NULL;
     int count = 0;
 
-    for (size_t i = 0; i < start->n_peers; i++)
-        own = start->peers[i].node == n->job.node ? start->peers[i].host : own;
-    for (size_t i = 0; own && i < start->n_peers; i++)
-        count += strcasecmp(start->peers[i].host, own) == 0;
+    for (size_t i = 0; i < start->peers.n; i++)
+        own = start->peers.at[i].node == n->job.node ? start->peers.at[i].host : own;
+    for (size_t i = 0; own && i < start->peers.n; i++)
+        count += strcasecmp(start->peers.at[i].host, own) == 0;
     return count;
 }
 
@@ -369,9 +372,47 @@ static void warn_crowded(const struct node *n, const struct orders_start *start)
     report_warn(n->report, text);
 }
 
+/* The number of nodes to which the rule needs a link. */
+static size_t count_links(const struct node *n)
+{
+    size_t count = 0;
+
+    for (int k = -1 - n->set.server_count; k < n->set.node_count; k++)
+        count += k != -1 && exchange_needs_link(n->exchange, k);
+    return count;
+}
+
+/* Lists the peers that the rule needs, with the keys of their pairs. ERR_CONFIG: the order lacks one. */
+static int choose_peers(struct node *n, struct mesh_peer *wanted, const struct orders_start *start,
+                        struct err *e)
+{
+    struct data_key_job job = {.job = n->job.job, .attempt = start->attempt};
+    size_t n_links = count_links(n);
+    int rc = 0;
+
+    memcpy(job.secret, start->secret, sizeof job.secret);
+    for (size_t i = 0; rc == 0 && i < start->peers.n; i++) {
+        const struct peer *p = &start->peers.at[i];
+        struct mesh_peer *m = &wanted[n->n_peers];
+
+        if (!exchange_needs_link(n->exchange, p->node))
+            continue;
+        *m = (struct mesh_peer){.node = p->node, .port = p->data_port};
+        snprintf(m->host, sizeof m->host, "%s", p->host);
+        rc = data_key_pair(m->key, &n->data_key, n->job.node, p->key, p->node, &job, e);
+        n->peers[n->n_peers++] = p->node;
+    }
+    explicit_bzero(job.secret, sizeof job.secret);
+    if (rc == 0 && n->n_peers < n_links)
+        rc = err_set(e, ERR_CONFIG, "the start order has %zu of the %zu nodes to which the rule needs links",
+                     n->n_peers, n_links);
+    return rc;
+}
+
 int node_connect(struct node *n, const struct orders_start *start, int listen_fd, struct err *e)
 {
-    struct mesh_peer *wanted = malloc((start->n_peers + 1) * sizeof *wanted);
+    size_t n_nodes = (size_t)n->set.node_count + (size_t)n->set.server_count;
+    struct mesh_peer *wanted = malloc((start->peers.n + 1) * sizeof *wanted);
     size_t limit = exchange_limit(n->exchange);
     struct mesh_tcp_address address = {.job = n->job.job,
                                        .attempt = (uint32_t)start->attempt,
@@ -388,28 +429,26 @@ int node_connect(struct node *n, const struct orders_start *start, int listen_fd
                              .address = &address,
                              .node = n->job.node,
                              .limit = limit < SHM_AGREEMENT_BYTES ? SHM_AGREEMENT_BYTES : limit,
-                             .deadline = clock_now() + connect_timeout(start->n_peers),
+                             .deadline = clock_now() + connect_timeout(n_nodes),
                              .drops_stalled = exchange_never_waits(n->exchange),
                              .interrupted = &node_interrupted};
     int rc = 0;
 
     n->dialer = monitor_dialer(n->monitor);
     n->shm_source = monitor_source(n->monitor);
-    n->peers = malloc((start->n_peers + 1) * sizeof *n->peers);
+    n->peers = malloc((start->peers.n + 1) * sizeof *n->peers);
     if (!wanted || !n->peers) {
         free(wanted);
-        return err_set(e, ERR_NOMEM, "no memory for %zu peers", start->n_peers);
+        return err_set(e, ERR_NOMEM, "no memory for %zu peers", start->peers.n);
     }
     if (find_machines(n, start, e) < 0 ||
-        exchange_choose_links(n->exchange, n->machines, start->is_crowded, e) < 0) {
+        exchange_choose_links(n->exchange, n->machines, start->is_crowded, e) < 0 ||
+        choose_peers(n, wanted, start, e) < 0) {
+        explicit_bzero(wanted, start->peers.n * sizeof *wanted);
         free(wanted);
         return e->code;
     }
-    for (size_t i = 0; i < start->n_peers; i++)
-        if (exchange_needs_link(n->exchange, start->peers[i].node)) {
-            n->peers[n->n_peers++] = start->peers[i].node;
-            wanted[address.n_peers++] = start->peers[i];
-        }
+    address.n_peers = n->n_peers;
     if (n->set.transport == TRANSPORT_MPI) {
         ranks.peers = n->peers;
         ranks.n_peers = n->n_peers;

@@ -114,7 +114,7 @@ static int connect_and_work(struct node *n, struct orders *orders, struct err *e
     struct orders_start start;
     int rc;
 
-    if (orders_read_start(orders, &start, n->job.node, &node_interrupted, e) < 0)
+    if (orders_read_start(orders, &start, &node_interrupted, e) < 0)
         return e->code == ERR_LOST ? monitor_explain_end(n->monitor, e) : e->code;
     if (node_connect(n, &start, ORDERS_LISTEN_FD, e) < 0) {
         orders_start_clear(&start);
@@ -158,7 +158,9 @@ static int run_node(struct node *n, struct orders *orders, const char *warning)
     if (node_prepare(n, &reason, &e) < 0)
         return end_node(n, reason, &e);
     announce_engine(n->report, warning);
-    if (report_ready(n->report, n->codec_sha256, n->net ? net_n_params(n->net) : 0, &e) < 0)
+    data_key_make(&n->data_key);
+    if (report_ready(n->report, n->codec_sha256, n->net ? net_n_params(n->net) : 0, n->data_key.published,
+                     &e) < 0)
         return report_failure(n->report, NULL, &e);
     fprintf(stderr, "ready: %s %s, %zu parameters\n", kind_of(n), name_of(n),
             n->net ? net_n_params(n->net) : 0);

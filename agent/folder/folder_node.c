@@ -32,7 +32,7 @@
 #include "shared/base/private.h"
 #include "shared/base/utf8.h"
 #include "shared/job/launch_rank.h"
-#include "shared/job/pair_key.h"
+#include "shared/job/peer_list.h"
 #include "shared/job/reason.h"
 #include "shared/trainer/trainer_link.h"
 
@@ -467,41 +467,41 @@ static int prepare(struct node_process *f, struct err *e)
     return await_ready(f, e);
 }
 
-static json_t *peer_json(const struct node_process *f, int r, const uint8_t data_key[SHA256_BYTES])
+/* The entries of all nodes; NULL: no memory. */
+static char *list_peers(const struct node_process *f)
 {
-    const struct meeting_member *k = &f->meet.members[r];
-    int first = r < f->rank ? r : f->rank, second = r < f->rank ? f->rank : r;
-    uint8_t key[SHA256_BYTES];
-    char hex[SHA256_HEX];
-    json_t *o = json_pack("{s:i, s:s, s:o, s:s, s:i}", "node", k->node, "role",
-                          k->node < 0 ? "server" : "worker", "address",
-                          json_sprintf(strchr(k->host, ':') ? "[%s]:%d" : "%s:%d", k->host, k->port), "host",
-                          k->host, "data_port", k->port);
+    char *text = malloc((size_t)f->n_nodes * PEER_TEXT + 1), *end = text;
 
-    if (r == f->rank)
-        return o;
-    pair_key(key, data_key, f->spec.id, f->meet.attempt, f->meet.members[first].node,
-             f->meet.members[second].node);
-    hex_encode(hex, key, sizeof key);
-    json_object_set_new(o, "key", json_string(hex));
-    explicit_bzero(key, sizeof key);
-    explicit_bzero(hex, sizeof hex);
-    return o;
+    for (int r = 0; text && r < f->n_nodes; r++) {
+        const struct meeting_member *k = &f->meet.members[r];
+        char address[MEETING_NAME + 16];
+        struct peer p = {.node = k->node, .data_port = k->port, .address = address, .host = k->host};
+
+        snprintf(address, sizeof address, strchr(k->host, ':') ? "[%s]:%d" : "%s:%d", k->host, k->port);
+        hex_decode(p.key, sizeof p.key, k->data_key);
+        if (r > 0)
+            *end++ = ';';
+        end += peer_print(end, &p);
+    }
+    return text;
 }
 
 static int start(struct node_process *f, struct err *e)
 {
-    uint8_t data_key[SHA256_BYTES];
-    json_t *peers = json_array(), *order;
+    uint8_t secret[SHA256_BYTES];
+    char hex[SHA256_HEX], *peers = list_peers(f);
     struct start_document d;
+    json_t *order;
     int rc;
 
-    meeting_key(data_key, &f->meet, f->secret);
-    for (int r = 0; r < f->n_nodes; r++)
-        json_array_append_new(peers, peer_json(f, r, data_key));
+    meeting_key(secret, &f->meet, f->secret);
+    hex_encode(hex, secret, sizeof secret);
     explicit_bzero(f->secret, sizeof f->secret);
-    explicit_bzero(data_key, sizeof data_key);
-    order = json_pack("{s:i, s:o}", "attempt", f->meet.attempt, "peers", peers);
+    explicit_bzero(secret, sizeof secret);
+    order = peers ? json_pack("{s:i, s:s, s:s}", "attempt", f->meet.attempt, "secret", hex, "peers", peers)
+                  : NULL;
+    explicit_bzero(hex, sizeof hex);
+    free(peers);
     rc = order ? start_document_parse(&d, order, &f->spec, e)
                : err_set(e, ERR_NOMEM, "no memory for an order");
     if (rc == 0) {
@@ -606,8 +606,8 @@ static int run_node(struct node_process *f, struct err *e)
 {
     if (read_job(f, e) < 0 || claim_node(f, e) < 0 || open_meeting(f, e) < 0 || open_node(f, e) < 0 ||
         restore_attempts(f, e) < 0 || meet_others(f, e) < 0 || prepare(f, e) < 0 ||
-        meeting_say_ready(&f->meet, f->task->job.data_port, e) < 0 || await(f, meeting_start, e) < 0 ||
-        start(f, e) < 0)
+        meeting_say_ready(&f->meet, f->task->job.data_port, f->task->job.data_key, e) < 0 ||
+        await(f, meeting_start, e) < 0 || start(f, e) < 0)
         return e->code;
     run_to_end(f);
     return 0;

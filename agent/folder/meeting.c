@@ -396,11 +396,36 @@ int meeting_gather(struct meeting *m, struct err *e)
     return m->rank == 0 ? lead_gathering(m, e) : follow_gathering(m, e);
 }
 
-int meeting_say_ready(struct meeting *m, int port, struct err *e)
+int meeting_say_ready(struct meeting *m, int port, const char *data_key, struct err *e)
 {
-    m->members[m->rank].port = port;
+    struct meeting_member *mine = &m->members[m->rank];
+
+    mine->port = port;
+    snprintf(mine->data_key, sizeof mine->data_key, "%s", data_key);
     begin_step(m);
-    return put(m, "ready", m->rank, json_pack("{s:s, s:i}", "launch", m->launch, "port", port), e);
+    return put(m, "ready", m->rank,
+               json_pack("{s:s, s:i, s:s}", "launch", m->launch, "port", port, "data_key", data_key), e);
+}
+
+static int take_key(struct meeting_member *k, const json_t *key, const char *at, struct err *e)
+{
+    const char *text = json_string_value(key);
+
+    if (!text || !is_sha256_hex(text))
+        return err_set(e, ERR_CONFIG, "%s: not %d hex digits", at, SHA256_HEX - 1);
+    memcpy(k->data_key, text, sizeof k->data_key);
+    return 0;
+}
+
+static int take_ready(struct meeting_member *k, const json_t *o, struct err *e)
+{
+    int port;
+
+    if (json_get_int(&port, o, "port", 1, UINT16_MAX, "", e) < 0 ||
+        take_key(k, json_object_get(o, "data_key"), "/data_key", e) < 0)
+        return e->code;
+    k->port = port;
+    return 0;
 }
 
 /* A process that was started again after all had met finds no plan for it. */
@@ -423,7 +448,7 @@ static int read_ready(struct meeting *m, int r, struct err *e)
     if (has_new_hello(&m->members[r], hello) && (rc = heard_failure(m, r, hello, e)) == 0)
         rc = err_set(e, ERR_LOST, "process %d (node %d) was started again after all had met", r,
                      m->members[r].node);
-    else if (rc == 0 && o && json_get_int(&m->members[r].port, o, "port", 1, UINT16_MAX, "", e) < 0)
+    else if (rc == 0 && o && take_ready(&m->members[r], o, e) < 0)
         rc = refuse_file(m, "ready", r, e);
     json_decref(hello);
     json_decref(o);
@@ -434,7 +459,7 @@ static int read_ready(struct meeting *m, int r, struct err *e)
 
 static int lead_start(struct meeting *m, struct err *e)
 {
-    json_t *ports;
+    json_t *ports, *keys;
     bool is_whole = true;
 
     for (int r = 0; r < m->n; r++) {
@@ -445,20 +470,30 @@ static int lead_start(struct meeting *m, struct err *e)
     if (!is_whole)
         return 0;
     ports = json_array();
-    for (int r = 0; r < m->n; r++)
+    keys = json_array();
+    for (int r = 0; r < m->n; r++) {
         append_of_rank(&ports, json_integer(m->members[r].port));
-    if (put(m, "start", -1, json_pack("{s:s, s:o}", "launch", m->launch, "ports", ports), e) < 0)
+        append_of_rank(&keys, json_string(m->members[r].data_key));
+    }
+    if (put(m, "start", -1,
+            json_pack("{s:s, s:o, s:o}", "launch", m->launch, "ports", ports, "data_keys", keys), e) < 0)
         return e->code;
     return 1;
 }
 
-static int take_ports(struct meeting *m, const json_t *ports, struct err *e)
+static int take_start(struct meeting *m, const json_t *start, struct err *e)
 {
+    const json_t *ports = json_object_get(start, "ports"), *keys = json_object_get(start, "data_keys");
+
     for (int r = 0; r < m->n; r++) {
         json_int_t port = json_integer_value(json_array_get(ports, (size_t)r));
+        char at[32];
 
         if (port < 1 || port > UINT16_MAX)
             return err_set(e, ERR_CONFIG, "/ports/%d: not a port", r);
+        snprintf(at, sizeof at, "/data_keys/%d", r);
+        if (take_key(&m->members[r], json_array_get(keys, (size_t)r), at, e) < 0)
+            return e->code;
         m->members[r].port = (int)port;
     }
     return 1;
@@ -472,7 +507,7 @@ static int follow_start(struct meeting *m, struct err *e)
     if (o && json_object_get(o, "failed")) {
         rc = ended_by_leader(m, o, "failed", ERR_LOST, e);
     } else if (o) {
-        rc = take_ports(m, json_object_get(o, "ports"), e);
+        rc = take_start(m, o, e);
         if (rc < 0)
             refuse_file(m, "start", -1, e);
     }

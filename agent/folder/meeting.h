@@ -8,9 +8,9 @@
  *   plan.json     of the leader, once there is a hello for its offer of each process: {"launch","attempt",
  *                 "one_machine","members":[{"nonce","machine","boot","host"}],"resume":{...} or null}, or,
  *                 with a sentence, "refused", and with "has_failed" if a process has failed
- *   ready-R.json  of process R, when its runner has loaded all: {"launch","port"}, or {"launch","failed",
- *                 "cancelled"}
- *   start.json    of the leader: {"launch","ports"}, or {"launch","failed"}
+ *   ready-R.json  of process R, when its runner has loaded all: {"launch","port","data_key"}, or
+ *                 {"launch","failed","cancelled"}
+ *   start.json    of the leader: {"launch","ports","data_keys"}, or {"launch","failed"}
  *   ended-R.json  of process R: {"launch","state","reason","message"}
  *   stop.json     of the leader: {"launch","reason","has_failed"}: the others are to end
  *   cancel.json   of `job_submit cancel`: {"reason"}
@@ -46,10 +46,11 @@ void meeting_close(struct meeting *m);
  * refused, and *e has its sentence. ERR_LOST: a process has failed; ERR_CANCELLED, in the leader: was asked
  * to end. ERR_CONFIG: a file of this launch is damaged. */
 int meeting_gather(struct meeting *m, struct err *e);
-/* Says that this node is ready at the port; from now on it waits for the others. */
-int meeting_say_ready(struct meeting *m, int port, struct err *e);
-/* All nodes are ready, and members[].port is known. May be called before this one is. ERR_LOST,
- * ERR_CANCELLED, ERR_CONFIG: as above. */
+/* Says that this node is ready at the port, with the public half of its key in hex; from now on it waits for
+ * the others. */
+int meeting_say_ready(struct meeting *m, int port, const char *data_key, struct err *e);
+/* All nodes are ready, and members[].port and .data_key are known. May be called before this one is.
+ * ERR_LOST, ERR_CANCELLED, ERR_CONFIG: as above. */
 int meeting_start(struct meeting *m, struct err *e);
 
 /* The leader gives up: the others read why. */
@@ -73,7 +74,7 @@ bool meeting_takes_checkpoint(struct meeting *m);
 /* Whom the present step waits for: "process 1 (node 1), process 2 (node -2)", or "the address of NAME,
  * process 1 (node 1)" where a name has no address yet. */
 void meeting_missing(const struct meeting *m, char *out, size_t size);
-/* The random bytes of the keys of this launch, from the job's secret. */
+/* What the nodes of this launch have in common, from the job's secret. */
 void meeting_key(uint8_t out[SHA256_BYTES], const struct meeting *m, const uint8_t secret[SHA256_BYTES]);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "shared/base/crypto.h"
 #include "shared/base/err.h"
 #include "shared/base/process.h"
 #include "shared/job/job_state.h"
@@ -36,14 +37,15 @@ struct meeting_member {
     size_t n_points;
     struct meeting_point points[MEETING_CHECKPOINTS];
 
-    char host[MEETING_NAME]; /* at which the others reach it: by the plan */
-    int port;                /* of its data socket; 0: it is not ready */
-    bool is_here, is_ended;  /* the leader has read its hello, its end */
-    bool has_address;        /* `given`, if it is not "", has one, as the leader has seen */
-    bool has_visible_lock;   /* of its node's folder (member_gone.h) */
-    bool has_vanished;       /* it is ended, and had reported no end */
-    double written_s;        /* of its state; 0: not read yet */
-    double heard_at;         /* clock_now() at which that was seen to have changed; 0: never */
+    char host[MEETING_NAME];   /* at which the others reach it: by the plan */
+    int port;                  /* of its data socket; 0: it is not ready */
+    char data_key[SHA256_HEX]; /* the public half of its runner's, with the port */
+    bool is_here, is_ended;    /* the leader has read its hello, its end */
+    bool has_address;          /* `given`, if it is not "", has one, as the leader has seen */
+    bool has_visible_lock;     /* of its node's folder (member_gone.h) */
+    bool has_vanished;         /* it is ended, and had reported no end */
+    double written_s;          /* of its state; 0: not read yet */
+    double heard_at;           /* clock_now() at which that was seen to have changed; 0: never */
     enum job_state end;
     char reason[40], message[1024];
 };

@@ -17,6 +17,7 @@ static const struct json_field state_fields[] = {
     {.key = "state", .kind = JSON_FIELD_ANY, .required = true},
     {.key = "reason", .kind = JSON_FIELD_TEXT, EVENT_AT(reason)},
     {.key = "message", .kind = JSON_FIELD_TEXT, EVENT_AT(message)},
+    {.key = "data_key", .kind = JSON_FIELD_TEXT, EVENT_AT(data_key)},
     {0},
 };
 
@@ -98,8 +99,9 @@ static const struct json_field isolation_fields[] = {
     {0},
 };
 
-/* A runner's details in this event are for its log; the agent uses only the event's name. */
+/* A runner's other details in this event are for its log. */
 static const struct json_field ready_fields[] = {
+    {.key = "data_key", .kind = JSON_FIELD_TEXT, EVENT_AT(data_key), .required = true},
     {.key = "codec_sha256", .kind = JSON_FIELD_ANY},
     {.key = "n_params", .kind = JSON_FIELD_ANY},
     {0},
@@ -267,6 +269,8 @@ char *event_line(const struct event *ev)
     json_object_update(o, rest);
     if (has_state(ev->kind) && !ev->reason[0])
         json_object_set_new(o, "reason", json_null());
+    if (has_state(ev->kind) && !ev->data_key[0])
+        json_object_del(o, "data_key");
     if (ev->kind == EVENT_PROGRESS && ev->waits_for == EVENT_NO_NODE)
         json_object_set_new(o, "waits_for", json_null());
     if (ev->kind == NOTE_RESERVE)
@@ -347,6 +351,9 @@ static int body_parse(struct event *ev, const json_t *o, bool from_runner, struc
     }
     if (ev->kind == EVENT_RESULT && !is_sha256_hex(ev->params_sha256))
         return err_set(e, ERR_CONFIG, "/params_sha256: not a SHA-256");
+    if ((has_state(ev->kind) || ev->kind == EVENT_READY) &&
+        !(ev->kind == EVENT_READY ? is_sha256_hex(ev->data_key) : is_hex_or_empty(ev->data_key)))
+        return err_set(e, ERR_CONFIG, "/data_key: not %d hex digits", SHA256_HEX - 1);
     if (from_runner)
         return 0;
     if (ev->kind == NOTE_RESERVE && !is_hex_or_empty(ev->key_sha256))

@@ -77,6 +77,7 @@ struct event {
 
     enum job_state state; /* STATE, END */
     char reason[REASON_MAX], message[MESSAGE_MAX];
+    char data_key[SHA256_HEX]; /* READY, and the STATE that records it: the public half, in hex; "": none */
 
     enum stop_reason stop; /* STOPPED, with step, loss and accuracy of the evaluation that decided it */
     int epoch, epochs;     /* PROGRESS, EVAL */

@@ -34,6 +34,8 @@ static int apply_state(struct job *j, const struct event *ev, struct err *e)
     j->state = ev->state;
     memcpy(j->reason, ev->reason, sizeof j->reason);
     memcpy(j->message, ev->message, sizeof j->message);
+    if (ev->data_key[0])
+        memcpy(j->data_key, ev->data_key, sizeof j->data_key);
     return 0;
 }
 
@@ -321,6 +323,7 @@ json_t *job_json(const struct job *j, double now)
     json_object_set_new(o, "message", message_json(j));
     json_object_set_new(o, "requirements", requirements_json(j));
     json_object_set_new(o, "data_port", j->data_port ? json_integer(j->data_port) : json_null());
+    json_object_set_new(o, "data_key", text_or_null(j->data_key));
     json_object_set_new(o, "slot", j->data_port ? json_integer(j->slot) : json_null());
     json_object_set_new(o, "pid", j->pid ? json_integer(j->pid) : json_null());
     json_object_set_new(o, "engine", text_or_null(j->engine));

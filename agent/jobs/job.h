@@ -23,9 +23,10 @@ struct job {
     double started_monotonic;                   /* clock_now() of the same boot; 0: unknown */
 
     struct job_package packages[N_PACKAGES];
-    int data_port; /* 0: not bound yet */
-    int slot;      /* of an active job (jobs.h) */
-    int pid;       /* of the runner; 0: none was forked */
+    int data_port;             /* 0: not bound yet */
+    char data_key[SHA256_HEX]; /* the public half of the runner's; "": not reported yet */
+    int slot;                  /* of an active job (jobs.h) */
+    int pid;                   /* of the runner; 0: none was forked */
     uint64_t start_ticks;
     char boot[PROCESS_BOOT];
     char digest[SHA256_HEX]; /* of the start document; "": not started */

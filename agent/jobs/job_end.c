@@ -102,6 +102,17 @@ void job_enter(struct task *t, enum job_state s, const char *reason, const char 
         job_stop(t, job_reason_of(&e), e.text, 0);
 }
 
+void job_enter_ready(struct task *t, const char *data_key)
+{
+    struct event ev;
+    struct err e;
+
+    event_state(&ev, EVENT_STATE, JOB_READY, REASON_WAITING_FOR_NODES, "ready, waits for the other nodes");
+    snprintf(ev.data_key, sizeof ev.data_key, "%s", data_key);
+    if (task_record(t, &ev, &e) < 0)
+        job_stop(t, job_reason_of(&e), e.text, 0);
+}
+
 void job_kill_by(struct task *t, double kill_at)
 {
     if (t->kill_at == 0 || kill_at < t->kill_at)

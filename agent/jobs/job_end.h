@@ -13,6 +13,8 @@ int job_move(struct task *t, enum job_state s, const char *reason, const char *m
 
 /* The same; on failure the job is stopped. */
 void job_enter(struct task *t, enum job_state s, const char *reason, const char *message);
+void job_enter_ready(struct task *t,
+                     const char *data_key); /* with the public half of the runner's key, in hex */
 
 /* Records the last event and releases everything; the slot is assigned to the next job (slot_freed). The
  * runner must have ended. */

@@ -5,115 +5,68 @@
 #include <string.h>
 
 #include "shared/base/json.h"
-#include "shared/job/settings.h"
-#include "shared/job/worker_list.h"
+#include "shared/job/peer_list.h"
 
-#define HOST_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:%[]"
-
-struct peer {
-    int node, data_port;
-    char role[8], address[ADDRESS_MAX], host[256], key[SHA256_HEX];
-};
-
-#define PEER_AT(member) JSON_AT(struct peer, member)
-
-static const struct json_field peer_fields[] = {
-    {.key = "node",
-     .kind = JSON_FIELD_INT,
-     PEER_AT(node),
-     .required = true,
-     .min = -NODES_MAX - 1,
-     .max = NODES_MAX - 1},
-    {.key = "role", .kind = JSON_FIELD_TEXT, PEER_AT(role), .required = true, .choices = "worker|server"},
-    {.key = "address", .kind = JSON_FIELD_TEXT, PEER_AT(address), .required = true},
-    {.key = "host", .kind = JSON_FIELD_TEXT, PEER_AT(host), .required = true},
-    {.key = "data_port",
-     .kind = JSON_FIELD_INT,
-     PEER_AT(data_port),
-     .required = true,
-     .min = 1,
-     .max = 65535},
-    {.key = "key", .kind = JSON_FIELD_TEXT, PEER_AT(key)},
-    {0},
-};
-
-static int check_peer(const struct peer *p, const struct job_spec *spec, const char *at, struct err *e)
+/* The nodes of the list, for clients; each must be one of the job. */
+static int list_nodes(json_t *nodes, const struct peer_list *l, const struct job_spec *spec, struct err *e)
 {
-    uint8_t key[SHA256_BYTES];
-    bool has_key = hex_decode(key, sizeof key, p->key);
+    for (size_t i = 0; i < l->n; i++) {
+        const struct peer *p = &l->at[i];
+        const char *role = p->node < 0 ? "server" : "worker";
+        char at[32];
 
-    explicit_bzero(key, sizeof key);
-    if (job_spec_check_node(spec, p->role, p->node, at, e) < 0)
-        return e->code;
-    if (!p->host[0] || strspn(p->host, HOST_CHARACTERS) != strlen(p->host))
-        return err_set(e, ERR_CONFIG, "%s/host: not the name or address of a host", at);
-    if (!p->address[0] || strspn(p->address, HOST_CHARACTERS) != strlen(p->address))
-        return err_set(e, ERR_CONFIG, "%s/address: not host:port", at);
-    if (p->node == spec->node && p->key[0])
-        return err_set(e, ERR_CONFIG, "%s/key: a node shares no key with itself", at);
-    if (p->node != spec->node && !has_key)
-        return err_set(e, ERR_CONFIG, "%s/key: not 64 lower-case hex digits", at);
+        snprintf(at, sizeof at, "/peers/%zu", i);
+        if (job_spec_check_node(spec, role, p->node, at, e) < 0)
+            return e->code;
+        json_array_append_new(
+            nodes, json_pack("{s:i,s:s,s:s}", "node", p->node, "role", role, "address", p->address));
+    }
     return 0;
 }
 
-/* Parses the list, which must have every node of the job exactly once. */
-static int parse_peers(json_t *nodes, const json_t *peers, const struct job_spec *spec, struct err *e)
+static int parse_peers(json_t *nodes, const json_t *doc, const struct job_spec *spec, struct err *e)
 {
-    size_t n = (size_t)spec->node_count + (size_t)spec->server_count, i;
-    struct peer p;
-    bool *seen;
-    json_t *v;
-    int rc = 0;
+    const char *text = json_string_value(json_object_get(doc, "peers"));
+    struct peer_list l;
+    int rc;
 
-    if (!json_is_array(peers) || json_array_size(peers) != n)
-        return err_set(e, ERR_CONFIG, "/peers: not a list of the job's %zu nodes", n);
-    seen = calloc(n, sizeof *seen);
-    if (!seen)
-        return err_set(e, ERR_NOMEM, "no memory for the peers");
-    json_array_foreach(peers, i, v)
-    {
-        char at[32];
-        size_t k;
-
-        snprintf(at, sizeof at, "/peers/%zu", i);
-        p = (struct peer){0};
-        if (json_to_struct(&p, v, peer_fields, at, e) < 0 || check_peer(&p, spec, at, e) < 0) {
-            rc = e->code;
-            break;
-        }
-        k = p.node >= 0 ? (size_t)p.node : (size_t)spec->node_count + (size_t)(-2 - p.node);
-        if (seen[k]) {
-            rc = err_set(e, ERR_CONFIG, "%s/node: %d occurs twice", at, p.node);
-            break;
-        }
-        seen[k] = true;
-        json_array_append_new(
-            nodes, json_pack("{s:i,s:s,s:s}", "node", p.node, "role", p.role, "address", p.address));
-    }
-    explicit_bzero(p.key, sizeof p.key);
-    free(seen);
+    if (!text)
+        return err_set(e, ERR_CONFIG, "/peers: missing or not a text");
+    if (peer_list_parse(&l, text, e) < 0)
+        return e->code;
+    rc = list_nodes(nodes, &l, spec, e);
+    peer_list_clear(&l);
     return rc;
 }
 
+/* The runner checks that the list has the nodes that the rule needs. */
 int start_document_parse(struct start_document *out, const json_t *doc, const struct job_spec *spec,
                          struct err *e)
 {
-    static const char *const keys[] = {"attempt", "peers", "is_crowded", NULL};
+    static const char *const keys[] = {"attempt", "secret", "peers", "is_crowded", NULL};
     struct start_document d = {.nodes = json_array()};
+    char secret[SHA256_HEX];
 
     if (json_only_keys(doc, keys, "", e) < 0 ||
         json_get_int(&d.attempt, doc, "attempt", 1, 1000000, "", e) < 0 ||
-        parse_peers(d.nodes, json_object_get(doc, "peers"), spec, e) < 0)
+        json_get_text(secret, sizeof secret, doc, "secret", "", e) < 0 ||
+        parse_peers(d.nodes, doc, spec, e) < 0)
         goto fail;
+    if (!is_sha256_hex(secret)) {
+        err_set(e, ERR_CONFIG, "/secret: not %d lower-case hex digits", SHA256_HEX - 1);
+        goto fail;
+    }
     d.line = json_line(doc);
     if (!d.line) {
         err_set(e, ERR_NOMEM, "no memory for the start document");
         goto fail;
     }
     sha256_hex(d.digest, d.line, strlen(d.line));
+    explicit_bzero(secret, sizeof secret);
     *out = d;
     return 0;
 fail:
+    explicit_bzero(secret, sizeof secret);
     start_document_clear(&d);
     return e->code;
 }
@@ -122,7 +75,7 @@ void start_document_clear(struct start_document *d)
 {
     json_decref(d->nodes);
     if (d->line)
-        explicit_bzero(d->line, strlen(d->line)); /* it holds keys */
+        explicit_bzero(d->line, strlen(d->line)); /* it holds a secret */
     free(d->line);
     *d = (struct start_document){0};
 }

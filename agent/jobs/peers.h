@@ -1,5 +1,5 @@
-/* peers -- the start document, with which a submitter starts a node: the attempt, and every node of the job,
- * each other node with the key that it shares with this one. */
+/* peers -- the start document, with which a submitter starts a node: the attempt, the secret of the job's
+ * nodes, and the nodes that this one may need, with the public halves of their keys. */
 #ifndef PSGD_PEERS_H
 #define PSGD_PEERS_H
 
@@ -7,7 +7,7 @@
 
 struct start_document {
     int attempt;
-    json_t *nodes;           /* [{"node","role","address"}], for clients: without keys and ports */
+    json_t *nodes;           /* [{"node","role","address"}], for clients */
     char *line;              /* for the runner: the document in one line */
     char digest[SHA256_HEX]; /* of that line */
 };

@@ -126,10 +126,19 @@ static void on_end_line(struct task *t, const char *text, size_t len)
 }
 
 /* A `ready` of a runner that has ended is ignored. */
-static void on_ready_line(struct task *t)
+static void on_ready_line(struct task *t, const char *text, size_t len)
 {
-    if (t->job.state == JOB_PREPARING && t->runner.pid && t->n_last_turns == 0)
-        job_enter(t, JOB_READY, REASON_WAITING_FOR_NODES, "ready, waits for the other nodes");
+    struct event ev;
+    struct err e;
+
+    if (t->job.state != JOB_PREPARING || !t->runner.pid || t->n_last_turns > 0)
+        return;
+    if (event_parse_line(&ev, text, len, true, &e) == 0)
+        job_enter_ready(t, ev.data_key);
+    else if (e.code == ERR_NOMEM)
+        t->is_cut = true;
+    else
+        bad_line(t, e.text);
 }
 
 /* Not copied to the journal: the line only answers requests that wait now. */
@@ -169,7 +178,7 @@ static void on_runner_line(void *arg, const char *text, size_t len)
     if (runner_line_is("end", text, len))
         on_end_line(t, text, len);
     else if (runner_line_is("ready", text, len))
-        on_ready_line(t);
+        on_ready_line(t, text, len);
     else if (runner_line_is("model", text, len))
         on_model_line(t, text, len);
     else

@@ -18,7 +18,7 @@ void orders_open(struct orders *o, int fd)
     *o = (struct orders){.fd = fd};
 }
 
-/* Clears the text before freeing it: it holds keys. */
+/* Clears the text before freeing it: it holds a secret. */
 static void drop_text(struct orders *o)
 {
     if (o->text)
@@ -174,64 +174,34 @@ int orders_read_job(struct orders *o, struct orders_job *out, struct err *e)
     return rc;
 }
 
-static int parse_key(struct mesh_peer *m, const json_t *peer, const char *at, struct err *e)
-{
-    char hex[2 * MESH_KEY_BYTES + 1];
-    int rc = json_get_text(hex, sizeof hex, peer, "key", at, e);
-
-    if (rc == 0 && !hex_decode(m->key, sizeof m->key, hex))
-        rc = err_set(e, ERR_CONFIG, "%s/key: not %d hex digits", at, 2 * MESH_KEY_BYTES);
-    explicit_bzero(hex, sizeof hex);
-    return rc;
-}
-
-static int parse_peers(struct orders_start *s, const json_t *peers, int node, struct err *e)
-{
-    char at[32];
-    size_t i;
-    json_t *p;
-
-    if (!json_is_array(peers) || json_array_size(peers) > 2 * NODES_MAX)
-        return err_set(e, ERR_CONFIG, "/peers: not a list of nodes");
-    s->peers = calloc(json_array_size(peers) + 1, sizeof *s->peers);
-    if (!s->peers)
-        return err_set(e, ERR_NOMEM, "no memory for %zu peers", json_array_size(peers));
-    json_array_foreach(peers, i, p)
-    {
-        struct mesh_peer *m = &s->peers[s->n_peers++];
-
-        snprintf(at, sizeof at, "/peers/%zu", i);
-        if (json_get_int(&m->node, p, "node", -NODES_MAX - 1, NODES_MAX, at, e) < 0 ||
-            json_get_text(m->host, sizeof m->host, p, "host", at, e) < 0 ||
-            json_get_int(&m->port, p, "data_port", 1, 65535, at, e) < 0 ||
-            (m->node != node && parse_key(m, p, at, e) < 0))
-            return e->code;
-    }
-    return 0;
-}
-
-int orders_parse_start(struct orders_start *out, const char *line, size_t len, int node, struct err *e)
+int orders_parse_start(struct orders_start *out, const char *line, size_t len, struct err *e)
 {
     struct orders_start s = {0};
+    char hex[SHA256_HEX];
+    const char *peers;
     json_t *doc;
     int rc;
 
     if (json_parse(&doc, line, len, "order", e) < 0)
         return e->code;
-    rc = json_get_int(&s.attempt, doc, "attempt", 1, 1000000000, "", e);
+    peers = json_string_value(json_object_get(doc, "peers"));
     s.is_crowded = json_is_true(json_object_get(doc, "is_crowded"));
-    if (rc == 0)
-        rc = parse_peers(&s, json_object_get(doc, "peers"), node, e);
+    rc = json_get_int(&s.attempt, doc, "attempt", 1, 1000000000, "", e) < 0 ||
+                 json_get_text(hex, sizeof hex, doc, "secret", "", e) < 0
+             ? e->code
+         : !hex_decode(s.secret, sizeof s.secret, hex)
+             ? err_set(e, ERR_CONFIG, "/secret: not %d hex digits", SHA256_HEX - 1)
+         : !peers ? err_set(e, ERR_CONFIG, "/peers: missing or not a text")
+                  : peer_list_parse(&s.peers, peers, e);
     json_decref(doc);
-    if (rc < 0) {
-        orders_start_clear(&s);
-        return rc;
-    }
-    *out = s;
-    return 0;
+    explicit_bzero(hex, sizeof hex);
+    if (rc == 0)
+        *out = s;
+    explicit_bzero(&s.secret, sizeof s.secret);
+    return rc;
 }
 
-int orders_read_start(struct orders *o, struct orders_start *out, int node, const atomic_bool *interrupted,
+int orders_read_start(struct orders *o, struct orders_start *out, const atomic_bool *interrupted,
                       struct err *e)
 {
     const char *line;
@@ -240,15 +210,14 @@ int orders_read_start(struct orders *o, struct orders_start *out, int node, cons
 
     if (wait_for_line(o, interrupted, &line, &len, e) < 0)
         return e->code;
-    rc = orders_parse_start(out, line, len, node, e);
+    rc = orders_parse_start(out, line, len, e);
     orders_drop(o);
     return rc;
 }
 
 void orders_start_clear(struct orders_start *s)
 {
-    if (s->peers)
-        explicit_bzero(s->peers, s->n_peers * sizeof *s->peers);
-    free(s->peers);
+    explicit_bzero(s->secret, sizeof s->secret);
+    peer_list_clear(&s->peers);
     *s = (struct orders_start){0};
 }

@@ -7,9 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runner/mesh/tcp/tcp_dial.h"
+#include "shared/base/crypto.h"
 #include "shared/base/err.h"
 #include "shared/base/flag.h"
+#include "shared/job/peer_list.h"
 #include "shared/plugin/isolation.h"
 #include "shared/trainer/trainer_isolation.h"
 
@@ -39,9 +40,9 @@ struct orders_job {
 
 struct orders_start {
     int attempt;
-    struct mesh_peer *peers; /* every node of the job, including this one, which has no key */
-    size_t n_peers;
-    bool is_crowded; /* on some machine the job has many workers, and many for each processor */
+    uint8_t secret[SHA256_BYTES]; /* that all nodes of the job have (runner/mesh/tcp/data_key.h) */
+    struct peer_list peers;       /* the nodes that this one may need, and mostly all of the job */
+    bool is_crowded;              /* on some machine the job has many workers, and many for each processor */
 };
 
 struct orders {
@@ -61,13 +62,13 @@ int orders_fill(struct orders *o, struct err *e);
 bool orders_line(const struct orders *o, const char **line, size_t *len);
 void orders_drop(struct orders *o);
 int orders_parse_job(struct orders_job *out, const char *line, size_t len, struct err *e);
-/* `node`: this node, from the job. The caller clears the result. */
-int orders_parse_start(struct orders_start *out, const char *line, size_t len, int node, struct err *e);
+/* The caller clears the result. */
+int orders_parse_start(struct orders_start *out, const char *line, size_t len, struct err *e);
 
-/* Each waits for its line; `node` is this node, from the job. ERR_LOST: the pipe has ended.
- * ERR_CANCELLED: a signal requested the stop. ERR_PROTOCOL. */
+/* Each waits for its line. ERR_LOST: the pipe has ended. ERR_CANCELLED: a signal requested the stop.
+ * ERR_PROTOCOL. */
 int orders_read_job(struct orders *o, struct orders_job *out, struct err *e);
-int orders_read_start(struct orders *o, struct orders_start *out, int node, const atomic_bool *interrupted,
+int orders_read_start(struct orders *o, struct orders_start *out, const atomic_bool *interrupted,
                       struct err *e);
 void orders_start_clear(struct orders_start *s);
 

@@ -72,11 +72,15 @@ int report_isolation(struct report *r, const struct sandbox *s, struct err *e)
         e);
 }
 
-int report_ready(struct report *r, const char *codec_sha256, uint64_t n_params, struct err *e)
+int report_ready(struct report *r, const char *codec_sha256, uint64_t n_params,
+                 const uint8_t data_key[SHA256_BYTES], struct err *e)
 {
+    char key[SHA256_HEX];
+
+    hex_encode(key, data_key, SHA256_BYTES);
     return put_line(r,
-                    json_pack("{ss ss sI}", "event", "ready", "codec_sha256", codec_sha256, "n_params",
-                              (json_int_t)n_params),
+                    json_pack("{ss ss sI ss}", "event", "ready", "codec_sha256", codec_sha256, "n_params",
+                              (json_int_t)n_params, "data_key", key),
                     e);
 }
 

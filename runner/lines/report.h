@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "runner/exchange/exchange.h"
+#include "shared/base/crypto.h"
 #include "shared/base/err.h"
 #include "shared/job/comm.h"
 #include "shared/job/stop.h"
@@ -35,8 +36,10 @@ void report_engine(struct report *r, const char *text);
 /* Reports the level at which the codec is isolated. ERR_NOMEM, ERR_NOSPACE, ERR_IO: the line is not
  * written. */
 int report_isolation(struct report *r, const struct sandbox *s, struct err *e);
-/* Reports that the node is prepared: the agent starts it only after this line. The same errors. */
-int report_ready(struct report *r, const char *codec_sha256, uint64_t n_params, struct err *e);
+/* Reports that the node is prepared, and the public half of its data key: the agent starts it only after this
+ * line. The same errors. */
+int report_ready(struct report *r, const char *codec_sha256, uint64_t n_params,
+                 const uint8_t data_key[SHA256_BYTES], struct err *e);
 bool report_is_due(struct report *r, double now); /* at most five progress lines a second */
 void report_progress(struct report *r, const struct report_progress *p);
 void report_eval(struct report *r, const struct report_progress *p);

@@ -43,21 +43,19 @@ static void close_relay(struct monitor_state *m)
     m->relay_fd = -1;
 }
 
-/* Keeps the table of addresses, without the keys. */
+/* Keeps the list of peers, without the secret. */
 static void take_peers(struct monitor_state *m, const char *line, size_t len)
 {
     struct orders_start s;
     struct err e;
 
-    if (orders_parse_start(&s, line, len, m->job_order.node, &e) < 0)
+    if (orders_parse_start(&s, line, len, &e) < 0)
         return;
-    m->peers = calloc(s.n_peers + 1, sizeof *m->peers);
     m->attempt = (uint32_t)s.attempt;
-    for (; m->peers && m->n_peers < s.n_peers; m->n_peers++) {
-        struct mesh_peer *p = &m->peers[m->n_peers].at;
-
-        *p = s.peers[m->n_peers];
-        explicit_bzero(p->key, sizeof p->key);
+    m->peers = calloc(s.peers.n + 1, sizeof *m->peers);
+    if (m->peers) {
+        m->list = s.peers;
+        s.peers = (struct peer_list){0};
     }
     orders_start_clear(&s);
 }

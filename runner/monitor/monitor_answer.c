@@ -106,17 +106,37 @@ static void resolve_peer(struct monitor_state *m, struct monitor_peer *p, struct
         p->places = found;
 }
 
+/* A node of a large job needs few of the peers in its list. */
+static struct monitor_peer *take_peer(struct monitor_state *m, int node, struct err *e)
+{
+    long i = peer_list_find(&m->list, node);
+    struct monitor_peer *p;
+
+    if (i < 0) {
+        err_set(e, ERR_LOST, "node %d is not in the agent's list of nodes", node);
+        return NULL;
+    }
+    if (m->peers[i])
+        return m->peers[i];
+    p = m->peers[i] = calloc(1, sizeof *p);
+    if (!p) {
+        err_set(e, ERR_NOMEM, "no memory for the address of node %d", node);
+        return NULL;
+    }
+    p->index = (size_t)i;
+    p->at.node = node;
+    p->at.port = m->list.at[i].data_port;
+    snprintf(p->at.host, sizeof p->at.host, "%s", m->list.at[i].host);
+    return p;
+}
+
 /* Returns NULL and sets the reply if the node is not a peer, or has no address. */
 static struct monitor_peer *find_peer(struct monitor_state *m, int node, struct monitor_reply *reply)
 {
-    struct monitor_peer *p = m->peers;
     struct err e = {0};
+    struct monitor_peer *p = take_peer(m, node, &e);
 
-    while (p && p < m->peers + m->n_peers && p->at.node != node)
-        p++;
-    if (!p || p == m->peers + m->n_peers)
-        err_set(&e, ERR_LOST, "node %d is not in the agent's list of nodes", node);
-    else if (p->places.n == 0)
+    if (p && p->places.n == 0)
         resolve_peer(m, p, &e);
     if (!e.code)
         return p;

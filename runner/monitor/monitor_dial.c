@@ -23,8 +23,7 @@ static const double SILENT_MOST_S = 60;
 static bool is_watched(const struct monitor_state *m, const struct monitor_peer *p, int op, int fd,
                        uint32_t events, bool is_of_report)
 {
-    struct epoll_event ev = {.events = events,
-                             .data.u64 = 2 * (uint64_t)(p - m->peers) + (is_of_report ? 1 : 0)};
+    struct epoll_event ev = {.events = events, .data.u64 = 2 * (uint64_t)p->index + (is_of_report ? 1 : 0)};
 
     return epoll_ctl(m->answer_poll, op, fd, &ev) == 0;
 }
@@ -88,8 +87,9 @@ int monitor_dial(struct monitor_state *m, struct monitor_peer *p, uint32_t place
 void monitor_end_dials(struct monitor_state *m)
 {
     pthread_mutex_lock(&m->lock);
-    for (size_t i = 0; i < m->n_peers; i++)
-        end_dial(m, &m->peers[i]);
+    for (size_t i = 0; i < m->list.n; i++)
+        if (m->peers[i])
+            end_dial(m, m->peers[i]);
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -146,8 +146,8 @@ static void receive_question(const struct monitor_state *m, struct monitor_peer 
 void monitor_continue_dial(struct monitor_state *m, uint64_t tag)
 {
     pthread_mutex_lock(&m->lock);
-    if (tag / 2 < m->n_peers && m->peers[tag / 2].dial) {
-        struct monitor_peer *p = &m->peers[tag / 2];
+    if (tag / 2 < m->list.n && m->peers[tag / 2] && m->peers[tag / 2]->dial) {
+        struct monitor_peer *p = m->peers[tag / 2];
 
         if (tag % 2)
             receive_question(m, p);
@@ -173,9 +173,12 @@ int monitor_end_silent_dials(struct monitor_state *m)
         pthread_mutex_unlock(&m->lock);
         return ms_until(next, now);
     }
-    for (struct monitor_peer *p = m->peers; p && p < m->peers + m->n_peers; p++) {
+    for (size_t i = 0; i < m->list.n; i++) {
+        struct monitor_peer *p = m->peers[i];
         struct err why = {0};
 
+        if (!p)
+            continue;
         if (has_limit(p) && p->dial->link.deadline > now) {
             next = fmin(next, p->dial->link.deadline);
         } else if (has_limit(p)) {

@@ -31,6 +31,7 @@ struct monitor_dial {
 };
 
 struct monitor_peer {
+    size_t index;              /* in the list of peers */
     struct mesh_peer at;       /* without its key */
     struct tcp_places places;  /* n 0: not found yet */
     struct monitor_dial *dial; /* NULL: none; owned */
@@ -76,8 +77,8 @@ struct monitor_state {
     size_t n_relayed;     /* bytes of the present line that have been passed on */
     struct orders_job job_order;
 
-    struct monitor_peer *peers; /* (n_peers) as the agent's start names them; owned */
-    size_t n_peers;
+    struct peer_list list;       /* of the agent's start */
+    struct monitor_peer **peers; /* (list.n): NULL: the job process has not asked for it; owned */
     uint32_t attempt;
 
     uint64_t memory_most; /* what the node may use: the job process's RLIMIT_DATA at its start */

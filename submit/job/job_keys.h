@@ -1,8 +1,7 @@
 /* job_keys -- the keys of a job. With the key of an agent the submitter has access to the job on that agent,
  * which other users with a token to submit have not: X-Job-Key of docs/protocol.md 1.1. It is derived from a
  * secret of this user, so later commands derive it again instead of storing it. An agent gets the key of its
- * own node, and the keys of that node's pairs (shared/job/pair_key.h): with these it can neither access the
- * job on another agent nor impersonate another node. */
+ * own node only, with which it cannot access the job on another agent. */
 #ifndef PSGD_SUBMIT_JOB_KEYS_H
 #define PSGD_SUBMIT_JOB_KEYS_H
 

@@ -481,6 +481,8 @@ static void take_state(struct job_node *n, const struct job_event *ev)
     n->view.state = ev->state;
     snprintf(n->view.reason, sizeof n->view.reason, "%s", ev->reason);
     snprintf(n->view.message, sizeof n->view.message, "%s", ev->message);
+    if (ev->data_key[0])
+        memcpy(n->view.data_key, ev->data_key, sizeof n->view.data_key);
 }
 
 static void note_event(struct job_node *n, double now)

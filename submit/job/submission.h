@@ -66,6 +66,7 @@ struct submission {
     struct model_spec model_spec;
     bool sends_params;     /* the codec exchanges parameters after local steps, not gradients at each */
     const char *own_state; /* why a checkpoint serves no other number of workers; NULL: it does */
+    bool runs_events;      /* the codec itself decides which nodes exchange */
     bool takes_gradients;  /* it combines or changes the gradient of each step */
     int n_dense;           /* layers of the model, for the names of --csv-style classic */
     uint64_t model_bytes;  /* upper limit of the size of a result's model file; 0: not known */

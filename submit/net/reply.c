@@ -112,6 +112,14 @@ int reply_agent(struct agent_view *out, const char *text, size_t len, struct err
     return 0;
 }
 
+/* One that is no key counts as none. */
+static void get_data_key(char out[SHA256_HEX], const json_t *o)
+{
+    get_text(out, SHA256_HEX, o, "data_key");
+    if (!is_sha256_hex(out))
+        out[0] = '\0';
+}
+
 static int take_job(struct job_view *out, const json_t *o, struct err *e)
 {
     const json_t *queue = json_object_get(o, "queue"), *item;
@@ -127,6 +135,7 @@ static int take_job(struct job_view *out, const json_t *o, struct err *e)
     get_text(out->engine, sizeof out->engine, o, "engine");
     get_text(out->submitter, sizeof out->submitter, o, "submitter");
     get_text(out->isolation, sizeof out->isolation, o, "isolation");
+    get_data_key(out->data_key, o);
     get_text(out->started_at, sizeof out->started_at, o, "started_at");
     get_text(out->finished_at, sizeof out->finished_at, o, "finished_at");
     json_array_foreach(json_object_get(o, "requirements"), i, item)
@@ -283,6 +292,7 @@ int reply_event(struct job_event *out, struct progress_view *progress, const cha
     }
     get_text(out->reason, sizeof out->reason, o, out->kind == EVENT_LOG ? "level" : "reason");
     get_text(out->message, sizeof out->message, o, out->kind == EVENT_LOG ? "text" : "message");
+    get_data_key(out->data_key, o);
     if (out->kind == EVENT_PROGRESS) {
         update_progress(progress, o);
         take_wait(progress, json_object_get(o, "waits_for"));

@@ -47,6 +47,7 @@ struct job_view {
     char reason[40], message[1024];
     bool lacks[N_PACKAGES];
     int data_port;                    /* 0: none yet */
+    char data_key[SHA256_HEX];        /* the public half of its runner's; "": not reported */
     int queue_position, queue_length; /* 1 is next; 0: it does not wait in a queue */
     char queue_behind[48];            /* the job before it; "": none */
     double elapsed_s;
@@ -74,6 +75,7 @@ struct job_event {
     uint64_t seq;
     enum job_state state;           /* EVENT_STATE, EVENT_END */
     char reason[40], message[1024]; /* both; EVENT_LOG: message is the text, reason the level */
+    char data_key[SHA256_HEX];      /* EVENT_STATE; "": none */
 };
 
 enum { ARTIFACTS_MAX = 2 * N_ARTIFACTS }; /* a newer agent may have more */

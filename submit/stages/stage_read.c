@@ -467,6 +467,7 @@ static int read_command(struct submission *s, struct codec_facts *worker, struct
     snprintf(s->settings.codec, sizeof s->settings.codec, "%s", worker->name);
     snprintf(s->settings.codec_options, sizeof s->settings.codec_options, "%s", worker->options);
     s->sends_params = worker->sends_params;
+    s->runs_events = worker->has_events;
     s->takes_gradients = worker->sends_grads || worker->changes_grads || worker->uses_blocks;
     s->settings.shares_evaluations = worker->sees_evaluations;
     s->settings.trace = s->opt->trace[0] != '\0';

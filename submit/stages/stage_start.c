@@ -1,13 +1,12 @@
-/* start: doCommit, sends each node, when all are ready, the list of its peers with their keys, and the order
- * to start. If one node fails to start, none runs. A node that ends before it gets its order ends the job,
- * like a node that ends while the job runs: other nodes may run already. */
+/* start: doCommit, sends each node, when all are ready, the list of its peers with the public halves of their
+ * keys, and the order to start. If one node fails to start, none runs. A node that ends before it gets its
+ * order ends the job, like a node that ends while the job runs: other nodes may run already. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shared/base/clock.h"
-#include "shared/base/json.h"
-#include "shared/job/pair_key.h"
+#include "shared/job/peer_list.h"
 #include "submit/results/job_index.h"
 #include "submit/stages/silence.h"
 #include "submit/stages/stages.h"
@@ -15,7 +14,7 @@
 
 static const double REPEAT_S = 0.1;
 
-enum { UNDER_WAY_MAX = 32 }; /* orders at once: each of a thousand nodes has 200 kB */
+enum { UNDER_WAY_MAX = 32 }; /* orders at once, and so connections with an order in their buffers */
 
 /* Workers of one machine that always share memory; and as many for each processor: nodes that wait no longer
  * spin with more (runner/base/affinity.h), and shared memory gains less than its links cost. */
@@ -33,92 +32,74 @@ static bool is_crowded(const struct submission *s)
     return false;
 }
 
-/* What the orders of all nodes have in common. An order is made when it is sent, and freed when it is
- * answered. */
+/* The orders are few texts, each for many nodes: one with all nodes of the job, and one for workers that need
+ * servers only, with the servers. */
 struct start_orders {
-    char **peers; /* (n_nodes) the entry of each node without its closing brace: orders add a key to it */
-    size_t n_nodes, len;
-    uint8_t data_key[SHA256_BYTES]; /* of the job: the keys of pairs are derived from it */
-    bool is_crowded;
+    char *whole, *of_servers; /* of_servers NULL: all nodes get the whole list */
 };
+
+static void order_free(char *order)
+{
+    if (order)
+        explicit_bzero(order, strlen(order)); /* it has the secret */
+    free(order);
+}
 
 static void orders_clear(struct start_orders *o)
 {
-    for (size_t i = 0; o->peers && i < o->n_nodes; i++)
-        free(o->peers[i]);
-    free(o->peers);
-    explicit_bzero(o->data_key, sizeof o->data_key);
-    o->peers = NULL;
+    order_free(o->whole);
+    order_free(o->of_servers);
+    *o = (struct start_orders){0};
 }
 
-static char *peer_text(const struct job_node *n)
+/* The order with the nodes from `first` on. */
+static char *order_text(const struct submission *s, size_t first, const char *secret, bool crowded)
 {
-    json_t *peer = json_pack("{s:i, s:s, s:s, s:s, s:i}", "node", n->at.node, "role", node_role(n), "address",
-                             n->at.address, "host", node_host(n), "data_port", n->view.data_port);
-    char *text = peer ? json_dumps(peer, JSON_COMPACT) : NULL;
+    char *text = malloc((s->n_nodes - first) * PEER_TEXT + 256), *end = text;
 
-    json_decref(peer);
-    if (text)
-        text[strlen(text) - 1] = '\0';
+    if (!text)
+        return NULL;
+    end += sprintf(end, "{\"attempt\":%d,\"secret\":\"%s\",%s\"peers\":\"", s->attempt, secret,
+                   crowded ? "\"is_crowded\":true," : "");
+    for (size_t i = first; i < s->n_nodes; i++) {
+        const struct job_node *n = &s->nodes[i];
+        struct peer p = {.node = n->at.node,
+                         .data_port = n->view.data_port,
+                         .address = n->at.address,
+                         .host = node_host(n)};
+
+        hex_decode(p.key, sizeof p.key, n->view.data_key);
+        if (i > first)
+            *end++ = ';';
+        end += peer_print(end, &p);
+    }
+    stpcpy(end, "\"}\n");
     return text;
 }
 
 static int orders_begin(struct start_orders *o, const struct submission *s, struct err *e)
 {
-    *o = (struct start_orders){
-        .peers = calloc(s->n_nodes, sizeof *o->peers), .n_nodes = s->n_nodes, .is_crowded = is_crowded(s)};
-    if (o->peers)
-        random_bytes(o->data_key, sizeof o->data_key);
-    for (size_t i = 0; o->peers && i < s->n_nodes; i++) {
-        o->peers[i] = peer_text(&s->nodes[i]);
-        if (!o->peers[i])
-            orders_clear(o);
-        else
-            o->len += strlen(o->peers[i]);
-    }
-    return o->peers ? 0 : err_set(e, ERR_NOMEM, "no memory for the orders of %zu nodes", s->n_nodes);
-}
-
-/* The order of node `me`, with the keys of its pairs: a node comes before the later ones of the job. */
-static char *order_line(const struct start_orders *o, const struct submission *s, size_t me)
-{
-    const size_t key_len = strlen(",\"key\":\"\"},") + SHA256_HEX;
-    char *line = malloc(o->len + o->n_nodes * key_len + 64), *end = line;
-    uint8_t key[SHA256_BYTES];
+    size_t n_workers = (size_t)s->settings.node_count;
+    bool crowded = is_crowded(s), is_star = s->settings.server_count > 0 && !s->runs_events;
+    uint8_t secret[SHA256_BYTES];
     char hex[SHA256_HEX];
 
-    if (!line)
-        return NULL;
-    end += sprintf(end, "{\"attempt\":%d,\"peers\":[", s->attempt);
-    for (size_t i = 0; i < o->n_nodes; i++) {
-        size_t first = i < me ? i : me, second = i < me ? me : i;
-
-        end = stpcpy(end, o->peers[i]);
-        if (i != me) {
-            pair_key(key, o->data_key, s->id, s->attempt, s->nodes[first].at.node, s->nodes[second].at.node);
-            hex_encode(hex, key, sizeof key);
-            end += sprintf(end, ",\"key\":\"%s\"", hex);
-        }
-        end = stpcpy(end, i + 1 < o->n_nodes ? "}," : "}]");
-    }
-    stpcpy(end, o->is_crowded ? ",\"is_crowded\":true}\n" : "}\n"); /* an older agent refuses the key */
-    explicit_bzero(key, sizeof key);
+    random_bytes(secret, sizeof secret);
+    hex_encode(hex, secret, sizeof secret);
+    *o = (struct start_orders){.whole = order_text(s, 0, hex, crowded)};
+    if (is_star)
+        o->of_servers = order_text(s, n_workers, hex, crowded);
+    explicit_bzero(secret, sizeof secret);
     explicit_bzero(hex, sizeof hex);
-    return line;
+    if (o->whole && (!is_star || o->of_servers))
+        return 0;
+    orders_clear(o);
+    return err_set(e, ERR_NOMEM, "no memory for the orders of %zu nodes", s->n_nodes);
 }
 
-/* The order of one node, on its way. */
-struct sent_order {
-    char *line;
-    bool is_taken; /* the answer was */
-};
-
-static void order_free(struct sent_order *o)
+static const char *order_of(const struct start_orders *o, const struct job_node *n)
 {
-    if (o->line)
-        explicit_bzero(o->line, strlen(o->line));
-    free(o->line);
-    o->line = NULL;
+    return o->of_servers && !node_is_server(n) ? o->of_servers : o->whole;
 }
 
 static int send_order(struct submission *s, struct job_node *n, const char *order, struct err *e)
@@ -147,8 +128,11 @@ static int take_answer(struct submission *s, struct job_node *n, const char *ord
     return rc;
 }
 
+/* How far the order to one node is. */
+enum order_state { ORDER_WAITS, ORDER_IS_SENT, ORDER_IS_TAKEN };
+
 /* Takes the answers that have come, and sends as many orders as may be on their way at once. */
-static int advance_orders(struct submission *s, const struct start_orders *o, struct sent_order *sent,
+static int advance_orders(struct submission *s, const struct start_orders *o, enum order_state *of,
                           size_t *n_taken, struct err *e)
 {
     size_t n_under_way = 0;
@@ -157,54 +141,52 @@ static int advance_orders(struct submission *s, const struct start_orders *o, st
     for (size_t i = 0; i < s->n_nodes; i++) {
         struct job_node *n = &s->nodes[i];
 
-        if (sent[i].line && !n->call.busy) {
-            if (take_answer(s, n, sent[i].line, e) < 0)
+        if (of[i] == ORDER_IS_SENT && !n->call.busy) {
+            if (take_answer(s, n, order_of(o, n), e) < 0)
                 return e->code;
-            order_free(&sent[i]);
-            sent[i].is_taken = true;
+            of[i] = ORDER_IS_TAKEN;
         }
-        if (!sent[i].line && !sent[i].is_taken && n_under_way < UNDER_WAY_MAX) {
-            sent[i].line = order_line(o, s, i);
-            if (!sent[i].line)
-                return err_set(e, ERR_NOMEM, "no memory for an order");
-            if (send_order(s, n, sent[i].line, e) < 0)
+        if (of[i] == ORDER_WAITS && n_under_way < UNDER_WAY_MAX) {
+            if (send_order(s, n, order_of(o, n), e) < 0)
                 return e->code;
+            of[i] = ORDER_IS_SENT;
         }
-        n_under_way += sent[i].line != NULL;
-        *n_taken += sent[i].is_taken;
+        n_under_way += of[i] == ORDER_IS_SENT;
+        *n_taken += of[i] == ORDER_IS_TAKEN;
     }
     return 0;
 }
 
 static int send_orders(struct submission *s, const struct start_orders *o, struct err *e)
 {
-    struct sent_order *sent = calloc(s->n_nodes, sizeof *sent);
-    int rc = sent ? 0 : err_set(e, ERR_NOMEM, "no memory for the orders of %zu nodes", s->n_nodes);
+    enum order_state *of = calloc(s->n_nodes, sizeof *of);
+    int rc = of ? 0 : err_set(e, ERR_NOMEM, "no memory for the orders of %zu nodes", s->n_nodes);
     size_t n_taken = 0;
 
     while (rc == 0 && n_taken < s->n_nodes) {
-        rc = advance_orders(s, o, sent, &n_taken, e);
+        rc = advance_orders(s, o, of, &n_taken, e);
         if (rc < 0 || n_taken == s->n_nodes)
             break;
         http_poll(s->http, 1);
         rc = submission_check_time(s, e);
     }
-    submission_finish_calls(s); /* after a failure: their bodies are freed */
-    for (size_t i = 0; sent && i < s->n_nodes; i++)
-        order_free(&sent[i]);
-    free(sent);
+    submission_finish_calls(s); /* after a failure: their body is freed */
+    free(of);
     if (rc < 0)
         return silence_await_end(s, e);
     s->is_started = true;
     return 0;
 }
 
-static int check_ports(const struct submission *s, struct err *e)
+static int check_ready(const struct submission *s, struct err *e)
 {
-    for (size_t i = 0; i < s->n_nodes; i++)
-        if (s->nodes[i].view.data_port == 0)
-            return err_set(e, ERR_PROTOCOL, "node(%d): %s is ready but reports no data_port",
-                           s->nodes[i].at.node, s->nodes[i].label);
+    for (size_t i = 0; i < s->n_nodes; i++) {
+        const struct job_node *n = &s->nodes[i];
+
+        if (n->view.data_port == 0 || !n->view.data_key[0])
+            return err_set(e, ERR_PROTOCOL, "node(%d): %s is ready but reports no %s", n->at.node, n->label,
+                           n->view.data_port == 0 ? "data_port" : "data_key");
+    }
     return 0;
 }
 
@@ -213,7 +195,7 @@ int stage_start(struct submission *s, struct err *e)
     struct start_orders o;
     int rc;
 
-    if (submission_check_time(s, e) < 0 || check_ports(s, e) < 0)
+    if (submission_check_time(s, e) < 0 || check_ready(s, e) < 0)
         return e->code;
     /* Saved before the orders are sent: afterwards the job may run even if this process dies. */
     if (job_index_save(s, e) < 0 || orders_begin(&o, s, e) < 0)

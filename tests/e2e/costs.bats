@@ -63,3 +63,25 @@ trace() {
     most submit 67 'sendto|sendmsg' # requests, and what their TLS needs
     most submit 655 "$MAKING"
 }
+
+# order_length FILE: of the order to start that an agent gives its runner.
+order_length() { sed -nE 's/.* write\([0-9]+, "\{\\"attempt\\":1,\\"secret[^ ]*, ([0-9]+).*/\1/p' "$1" | head -1; }
+
+# bats test_tags=check
+@test "an order has a constant length for a worker that needs a server only, and for the server some 110 bytes a worker" {
+    local n tracers
+    [ "$(id -u)" -eq 0 ] || skip "only root can follow an agent that runs: its memory has keys"
+    start_agents 8
+    for n in 3 7; do
+        write_workers $n 1
+        tracers=()
+        trace worker-$n "${AGENTS[0]}" && tracers+=("$TRACER")
+        trace server-$n "${AGENTS[n]}" && tracers+=("$TRACER")
+        "$SUBMIT" --workers worker.json --codec fedavg --node_count $n --model softmax --dataset "$FEW" --epochs 1 -o "job-$n"
+        kill -INT "${tracers[@]}"
+        wait "${tracers[@]}" || true
+    done
+    [ "$(order_length worker-3)" -eq "$(order_length worker-7)" ]
+    [ "$(order_length worker-7)" -le 260 ]
+    [ $(($(order_length server-7) - $(order_length server-3))) -le 480 ]
+}

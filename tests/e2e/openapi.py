@@ -19,7 +19,7 @@ digest = hashlib.sha256(bytes_).hexdigest()
 other = hashlib.sha256(b"other bytes").hexdigest()
 waiting = "j-openapi"
 reservation = {"id": waiting, "attempt": 1, "node": 0, "role": "worker", "node_count": 1, "codec": "plain"}
-peer = {"node": 0, "role": "worker", "address": "a:1", "host": "a", "data_port": 1}
+secret = "0" * 64
 nonce = "A" * 43
 
 # In this order: METHOD, target, body, headers, status that is expected.
@@ -82,7 +82,7 @@ calls = [
     ("PUT", f"/v1/jobs/{waiting}/packages/settings", {"files": {"settings.json": digest}}, {}, 204),
     ("PUT", f"/v1/jobs/{waiting}/packages/settings", {"files": {"settings.json": other}}, {}, 404),
     ("PUT", f"/v1/jobs/{waiting}/packages/settings", {"files": {"settings": digest}}, {}, 422),
-    ("POST", f"/v1/jobs/{waiting}/start", {"attempt": 1, "peers": [peer]}, {}, 409),
+    ("POST", f"/v1/jobs/{waiting}/start", {"attempt": 1, "secret": secret, "peers": f"0 a:1 a 1 {secret}"}, {}, 409),
     ("DELETE", f"/v1/jobs/{waiting}", None, {}, 409),
     ("POST", f"/v1/jobs/{waiting}/cancel", {"reason": "enough"}, {}, 202),
     ("POST", f"/v1/jobs/{waiting}/cancel", None, {}, 200),

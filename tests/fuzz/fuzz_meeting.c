@@ -13,6 +13,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
 static const char launch[] = "0123456789abcdef"; /* of the files of the corpus */
+static const char key[] = "abababababababababababababababababababababababababababababababab";
 static const char offer[] = "{\"launch\":\"0123456789abcdef\",\"name\":\"\",\"machine\":\"one\"}";
 
 static void write_input(const char *name, const uint8_t *bytes, size_t len)
@@ -66,7 +67,7 @@ static void lead(const uint8_t *bytes, size_t len)
         goto end;
     must(m.attempt >= 2 && m.attempt <= JOB_FOLDER_ATTEMPTS_MAX && m.members[1].host[0]);
     must(is_accepted(&m));
-    must(meeting_say_ready(&m, 1, &e) == 0);
+    must(meeting_say_ready(&m, 1, key, &e) == 0);
     write_input("ready-1.json", bytes, len);
     if (!has_failed(meeting_start(&m, &e), &e))
         must(m.members[1].port >= 1 && m.members[1].port <= UINT16_MAX);

@@ -28,8 +28,9 @@ static bool is_whole(const struct monitor_request *r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct monitor_peer peer = {.at = {.node = 3, .port = 1, .host = "127.0.0.1"}};
-    struct monitor_state m = {.peers = &peer, .n_peers = 1};
+    static struct peer known = {.node = 3, .data_port = 1, .host = "127.0.0.1"};
+    static struct monitor_peer *peer;
+    struct monitor_state m = {.list = {.at = &known, .n = 1}, .peers = &peer};
     struct monitor_request r;
     struct monitor_reply reply;
     int fd;

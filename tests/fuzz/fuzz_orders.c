@@ -21,9 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     close(fds[1]);
     orders_open(&o, fds[0]);
-    if (orders_read_start(&o, &start, 0, &never, &e) == 0) {
-        for (size_t i = 0; i < start.n_peers; i++)
-            if (start.peers[i].port < 1 || start.peers[i].port > 65535)
+    if (orders_read_start(&o, &start, &never, &e) == 0) {
+        for (size_t i = 0; i < start.peers.n; i++)
+            if (start.peers.at[i].data_port < 1 || start.peers.at[i].data_port > 65535)
                 abort();
         orders_start_clear(&start);
     }

@@ -304,8 +304,8 @@ int job_send_start(struct fixture *f, struct reply *r, const char *id)
 
     snprintf(path, sizeof path, "/v1/jobs/%s/start", id);
     snprintf(body, sizeof body,
-             "{\"attempt\":1,\"peers\":[{\"node\":0,\"role\":\"worker\",\"address\":\"127.0.0.1:15387\","
-             "\"host\":\"127.0.0.1\",\"data_port\":1234}]}");
+             "{\"attempt\":1,\"secret\":\"%064d\",\"peers\":\"0 127.0.0.1:15387 127.0.0.1 1234 %064d\"}", 0,
+             0);
     return ask(f, r, "POST", path, body);
 }
 

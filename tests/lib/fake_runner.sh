@@ -28,7 +28,7 @@ stumble) trap 'emit "{\"event\":\"end\",\"state\":\"failed\",\"reason\":\"CodecF
 linger) trap 'emit "{\"event\":\"end\",\"state\":\"cancelled\",\"reason\":\"UserCancelled\"}"; sleep 300' TERM ;;
 *) trap 'emit "{\"event\":\"end\",\"state\":\"cancelled\",\"reason\":\"UserCancelled\",\"message\":\"stopped\"}"; exit 0' TERM ;;
 esac
-emit '{"event":"ready","codec_sha256":"00","n_params":10}'
+emit '{"event":"ready","codec_sha256":"00","n_params":10,"data_key":"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}'
 if ! read -r start <&3; then
     # The agent ended before the start: so does the runner, unless the test wants it to be killed.
     [ "$behave" = unresponsive ] || exit 0

@@ -125,19 +125,21 @@ void node_monitor_begin(struct node_monitor *m, struct opening *o)
 {
     int ends[2];
 
-    *m = (struct node_monitor){.state = {.attempt = o->cfg.address.attempt,
-                                         .n_peers = o->cfg.address.n_peers,
-                                         .answer_poll = epoll_create1(EPOLL_CLOEXEC)}};
+    *m = (struct node_monitor){
+        .state = {.attempt = o->cfg.address.attempt, .answer_poll = epoll_create1(EPOLL_CLOEXEC)}};
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     m->state.request_fd = ends[0];
     m->monitor.fd = ends[1];
     m->monitor.answer_s = MESH_TIMEOUT_S;
     m->state.job_order.node = o->cfg.spec.node;
     strcpy(m->state.job_order.job, o->cfg.address.job);
-    m->state.peers = calloc(m->state.n_peers, sizeof *m->state.peers);
-    for (size_t i = 0; i < m->state.n_peers; i++) {
-        m->state.peers[i].at = o->cfg.address.peers[i];
-        memset(m->state.peers[i].at.key, 0, MESH_KEY_BYTES);
+    m->state.list = (struct peer_list){.at = calloc(o->cfg.address.n_peers, sizeof *m->state.list.at),
+                                       .n = o->cfg.address.n_peers};
+    m->state.peers = calloc(m->state.list.n, sizeof *m->state.peers);
+    for (size_t i = 0; i < m->state.list.n; i++) {
+        const struct mesh_peer *p = &o->cfg.address.peers[i];
+
+        m->state.list.at[i] = (struct peer){.node = p->node, .data_port = p->port, .host = p->host};
     }
     pthread_mutex_init(&m->state.lock, NULL);
     assert_int_equal(pthread_create(&m->thread, NULL, answer, &m->state), 0);
@@ -152,7 +154,10 @@ void node_monitor_end(struct node_monitor *m)
     close(m->state.request_fd);
     close(m->state.answer_poll);
     pthread_mutex_destroy(&m->state.lock);
+    for (size_t i = 0; i < m->state.list.n; i++)
+        free(m->state.peers[i]);
     free(m->state.peers);
+    free(m->state.list.at);
 }
 
 int opening_open(struct opening *o, struct err *e)

@@ -102,9 +102,9 @@ struct orders node_process_read_start(struct node_process *n)
     struct err e;
 
     orders_open(&o, n->monitor.orders_fd);
-    if (orders_read_job(&o, &job, &e) < 0 || orders_read_start(&o, &s, job.node, &never, &e) < 0)
+    if (orders_read_job(&o, &job, &e) < 0 || orders_read_start(&o, &s, &never, &e) < 0)
         _exit(99);
-    fprintf(stderr, "%s %zu %g", job.job, s.n_peers, job.time_limit_s);
+    fprintf(stderr, "%s %zu %g", job.job, s.peers.n, job.time_limit_s);
     orders_start_clear(&s);
     return o;
 }

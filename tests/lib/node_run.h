@@ -13,8 +13,9 @@
 /* Orders of the agent: the job of node 0 with a time limit in seconds; the start of a job without peers. */
 #define NODE_RUN_JOB(limit)                                                                                  \
     "{\"job\":\"j-1\",\"attempt\":1,\"node\":0,\"role\":\"worker\",\"time_limit_s\":" limit "}\n"
-#define NODE_RUN_START "{\"attempt\":1,\"peers\":[]}\n"
-#define NODE_RUN_KEY   "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+#define NODE_RUN_KEY         "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+#define NODE_RUN_PEERS(list) "{\"attempt\":1,\"secret\":\"" NODE_RUN_KEY "\",\"peers\":\"" list "\"}\n"
+#define NODE_RUN_START       NODE_RUN_PEERS("")
 
 /* In the node's process; the test chooses the last ones, which only its own functions read. */
 struct node_process {

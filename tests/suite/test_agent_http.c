@@ -11,7 +11,7 @@ static struct reply r;
 TEST(malformed_requests_are_refused_with_the_reason)
 {
 #define HEX64 "0000000000000000000000000000000000000000000000000000000000000000"
-#define PEER  "{\"node\":0,\"role\":\"worker\",\"address\":\"a:1\",\"host\":\"a\",\"data_port\":1}"
+#define PEERS "\"secret\":\"" HEX64 "\",\"peers\":\"0 a:1 a 1 " HEX64 "\"}"
     static const struct {
         const char *method, *path, *body;
         int status;
@@ -44,11 +44,11 @@ TEST(malformed_requests_are_refused_with_the_reason)
         {"PUT", "/v1/jobs/j-abcdef/packages", "{\"packages\":{\"codecs\":{}}}", 422, "did you mean"},
         {"PUT", "/v1/jobs/j-abcdef/packages", "{\"packages\":{\"codec\":{\"files\":{}}}}", 422,
          "/packages/codec: /files/codec.so: missing"},
-        {"POST", "/v1/jobs/j-abcdef/start", "{\"attempt\":1,\"peers\":[" PEER "]}", 409, "WRONG_STATE"},
-        {"POST", "/v1/jobs/j-abcdef/start", "{\"attempt\":2,\"peers\":[" PEER "]}", 409, "attempt 2"},
-        {"POST", "/v1/jobs/j-abcdef/start", "{\"attempt\":1,\"key\":\"" HEX64 "\",\"peers\":[" PEER "]}", 422,
-         "/key"},
-        {"POST", "/v1/jobs/j-abcdef/start", "{\"attempt\":1,\"peers\":[]}", 422, "/peers"},
+        {"POST", "/v1/jobs/j-abcdef/start", "{\"attempt\":1," PEERS, 409, "WRONG_STATE"},
+        {"POST", "/v1/jobs/j-abcdef/start", "{\"attempt\":2," PEERS, 409, "attempt 2"},
+        {"POST", "/v1/jobs/j-abcdef/start", "{\"attempt\":1,\"key\":\"" HEX64 "\"," PEERS, 422, "/key"},
+        {"POST", "/v1/jobs/j-abcdef/start", "{\"attempt\":1,\"secret\":\"" HEX64 "\",\"peers\":[]}", 422,
+         "/peers"},
         {"POST", "/v1/jobs/j-abcdef/cancel", "{\"grace_s\":-1}", 422, "/grace_s"},
         {"DELETE", "/v1/jobs/j-abcdef", NULL, 409, "Cancel it first"},
         {"DELETE", "/v1/jobs", NULL, 405, "Allow: GET, HEAD, POST"},

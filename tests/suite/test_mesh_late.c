@@ -128,8 +128,8 @@ static double monitor_waits(struct node_monitor *m)
     double s = 0;
 
     pthread_mutex_lock(&m->state.lock);
-    if (m->state.peers[0].dial)
-        s = m->state.peers[0].dial->link.deadline - clock_now();
+    if (m->state.peers[0] && m->state.peers[0]->dial)
+        s = m->state.peers[0]->dial->link.deadline - clock_now();
     pthread_mutex_unlock(&m->state.lock);
     return s;
 }

@@ -190,25 +190,23 @@ static int check_steps(const struct job *j)
     return n_bad;
 }
 
+static struct data_key keys[WORKERS];
+
 /* What an agent writes: the job, and its start. */
 static void give_orders(int fd, int me, const int ports[WORKERS])
 {
     char key[SHA256_HEX];
 
-    memset(key, '1', sizeof key - 1);
-    key[sizeof key - 1] = '\0';
     must(dprintf(
         fd,
         "{\"job\":\"j-steady1\",\"attempt\":1,\"node\":%d,\"role\":\"worker\",\"workers_on_host\":0}\n"
-        "{\"attempt\":1,\"peers\":[",
-        me));
-    for (int i = 0; i < WORKERS; i++)
-        must(dprintf(fd,
-                     "%s{\"node\":%d,\"role\":\"worker\",\"address\":\"127.0.0.1:1\",\"host\":\"127.0.0.1\","
-                     "\"data_port\":%d%s%s%s}",
-                     i ? "," : "", i, ports[i], i == me ? "" : ",\"key\":\"", i == me ? "" : key,
-                     i == me ? "" : "\""));
-    must(dprintf(fd, "]}\n"));
+        "{\"attempt\":1,\"secret\":\"%064d\",\"peers\":\"",
+        me, 0));
+    for (int i = 0; i < WORKERS; i++) {
+        hex_encode(key, keys[i].published, sizeof keys[i].published);
+        must(dprintf(fd, "%s%d 127.0.0.1:1 127.0.0.1 %d %s", i ? ";" : "", i, ports[i], key));
+    }
+    must(dprintf(fd, "\"}\n"));
 }
 
 /* A runner's work. Progress lines, five a second, allocate: they are disabled. */
@@ -238,7 +236,8 @@ static int live(const struct job *j, int me, int listen_fd, const int ports[WORK
     orders_open(&orders, monitor.orders_fd);
     must(orders_read_job(&orders, &node.job, &e));
     must(node_prepare(&node, &reason, &e));
-    must(orders_read_start(&orders, &start, me, &node_interrupted, &e));
+    must(orders_read_start(&orders, &start, &node_interrupted, &e));
+    node.data_key = keys[me];
     must(node_connect(&node, &start, listen_fd, &e));
     if (j->local_path == LOCAL_PATH_AUTO && !node.shm_group && !node.send_pool)
         _exit(1);
@@ -263,6 +262,7 @@ static void train(const struct job *j)
     assert_int_equal(symlink(codec, "packages/codec.so"), 0);
     for (int i = 0; i < WORKERS; i++) {
         fds[i] = listen_anywhere(&ports[i]);
+        data_key_make(&keys[i]);
     }
     fflush(NULL);
     for (int i = 0; i < WORKERS; i++) {

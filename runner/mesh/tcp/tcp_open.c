@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "runner/mesh/tcp/data_key.h"
 #include "runner/mesh/tcp/tcp.h"
 #include "shared/base/clock.h"
 #include "shared/base/crypto.h"
@@ -27,12 +28,6 @@ static const double REDIAL_EVERY_S =
 static const double DIAL_LEAST_S = 0.2;
 static const double PAUSE_MAX_S = 0.1;
 static const double REFUSED_S = 0.4; /* if the port refuses connections for so long, the process has ended */
-
-/* Whether node a precedes b in the order 0, 1, ..., -2, -3, ... */
-static bool comes_earlier(int a, int b)
-{
-    return (a >= 0) == (b >= 0) ? (a >= 0 ? a < b : a > b) : a >= 0;
-}
 
 static int watch_link(const struct tcp *t, struct tcp_link *l, int op, uint32_t events, struct err *e)
 {
@@ -149,7 +144,7 @@ static int dial_failed(struct tcp *t, size_t i, const struct err *why, struct er
 
 static bool is_mine_to_dial(const struct tcp *t, size_t i)
 {
-    return comes_earlier(t->cfg.address.peers[i].node, t->cfg.spec.node);
+    return node_comes_earlier(t->cfg.address.peers[i].node, t->cfg.spec.node);
 }
 
 /* Timeout of a reconnection attempt. The kernel retransmits a lost SYN after 1 s at the earliest; a new

@@ -20,6 +20,8 @@
 #include "tests/lib/own_root.h"
 #include "tests/unit/unit.h"
 
+#define HEX64 "0000000000000000000000000000000000000000000000000000000000000000"
+
 struct scene {
     char folder[64], exe[96], log[96], dir[96], token[64];
     pid_t pid;
@@ -237,14 +239,10 @@ static void start_job(struct scene *s, const char *behave)
     put_package(s, "j-abcdef", "model", "model.json", fake_model, strlen(fake_model));
     put_package(s, "j-abcdef", "data", "train.safetensors", "t", 1);
     wait_for(s, "j-abcdef", "\"state\":\"ready\"");
-    assert_int_equal(
-        ask_agent(
-            s, "POST", "/v1/jobs/j-abcdef/start",
-            "{\"attempt\":1,"
-            "\"peers\":[{\"node\":0,\"role\":\"worker\",\"address\":\"a:1\",\"host\":\"a\",\"data_port\":1}]"
-            "}",
-            answer, sizeof answer),
-        202);
+    assert_int_equal(ask_agent(s, "POST", "/v1/jobs/j-abcdef/start",
+                               "{\"attempt\":1,\"secret\":\"" HEX64 "\",\"peers\":\"0 a:1 a 1 " HEX64 "\"}",
+                               answer, sizeof answer),
+                     202);
 }
 
 static void run_job(struct scene *s, const char *behave)

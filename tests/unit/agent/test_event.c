@@ -5,6 +5,8 @@
 #include "shared/job/settings.h"
 #include "tests/unit/unit.h"
 
+#define HEX64 "0000000000000000000000000000000000000000000000000000000000000000"
+
 static int read_line(struct event *ev, const char *line, bool from_runner, struct err *e)
 {
     char *copy = unit_copy(line, strlen(line));
@@ -40,7 +42,9 @@ TEST(runner_lines_are_parsed)
     assert_ok(read_line(&ev, "{\"event\":\"result\",\"params_sha256\":\"" HEX "\",\"combined_nothing\":true}",
                         true, &e));
     assert_true(ev.combined_nothing);
-    assert_ok(read_line(&ev, "{\"event\":\"ready\",\"codec_sha256\":\"x\",\"n_params\":3}", true, &e));
+    assert_ok(read_line(
+        &ev, "{\"event\":\"ready\",\"codec_sha256\":\"x\",\"n_params\":3,\"data_key\":\"" HEX64 "\"}", true,
+        &e));
     assert_int_equal(ev.kind, EVENT_READY);
     assert_ok(read_line(&ev, "{\"event\":\"end\",\"state\":\"succeeded\",\"reason\":null,\"message\":\"\"}",
                         true, &e));

@@ -9,6 +9,8 @@
 
 enum { MOST = 4 };
 
+#define KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
 /* The processes of one launch, in one process. */
 struct launch {
     char folder[64];
@@ -90,7 +92,7 @@ static void all_are_ready(struct launch *l)
     struct err e;
 
     for (int r = 0; r < l->n; r++)
-        assert_ok(meeting_say_ready(&l->m[r], 1000 + r, &e));
+        assert_ok(meeting_say_ready(&l->m[r], 1000 + r, KEY, &e));
 }
 
 TEST(processes_that_come_in_any_order_meet)
@@ -160,7 +162,7 @@ TEST(a_process_that_was_started_again_after_all_have_met_ends_the_launch)
     make_folder(&l, 2);
     all_meet(&l);
     l.m[0].members[1].node = 1;
-    assert_ok(meeting_say_ready(&l.m[0], 1000, &e));
+    assert_ok(meeting_say_ready(&l.m[0], 1000, KEY, &e));
     assert_int_equal(meeting_start(&l.m[0], &e), 0);
     come_simply(&l, 1);
     assert_int_equal(meeting_gather(&l.m[1], &e), 0);
@@ -199,9 +201,18 @@ TEST(a_damaged_document_is_refused_by_name)
     write_document(&l, "ready-1.json", "{\"launch\":\"%s\",\"port\":65536}", l.m[0].launch);
     assert_int_equal(meeting_start(&l.m[0], &e), ERR_CONFIG);
     assert_error_has("meet/ready-1.json: /port: ");
-    write_document(&l, "start.json", "{\"launch\":\"%s\",\"ports\":[1]}", l.m[0].launch);
+    write_document(&l, "ready-1.json", "{\"launch\":\"%s\",\"port\":1,\"data_key\":\"x\"}", l.m[0].launch);
+    assert_int_equal(meeting_start(&l.m[0], &e), ERR_CONFIG);
+    assert_error_has("meet/ready-1.json: /data_key: not 64 hex digits");
+    write_document(&l, "start.json",
+                   "{\"launch\":\"%s\",\"ports\":[1],\"data_keys\":[\"" KEY "\",\"" KEY "\"]}",
+                   l.m[0].launch);
     assert_int_equal(meeting_start(&l.m[1], &e), ERR_CONFIG);
     assert_error_has("meet/start.json: /ports/1: not a port");
+    write_document(&l, "start.json", "{\"launch\":\"%s\",\"ports\":[1,2],\"data_keys\":[\"" KEY "\"]}",
+                   l.m[0].launch);
+    assert_int_equal(meeting_start(&l.m[1], &e), ERR_CONFIG);
+    assert_error_has("meet/start.json: /data_keys/1: not 64 hex digits");
     remove_folder(&l);
 }
 
@@ -372,7 +383,7 @@ TEST(a_node_that_fails_before_the_start_is_named_to_all)
 
     make_folder(&l, 2);
     all_meet(&l);
-    assert_ok(meeting_say_ready(&l.m[0], 1000, &e));
+    assert_ok(meeting_say_ready(&l.m[0], 1000, KEY, &e));
     assert_true(meeting_tell_failure(&l.m[1], &codec));
     l.m[0].members[1].node = 1; /* as the job says */
     assert_int_equal(meeting_start(&l.m[0], &e), ERR_LOST);

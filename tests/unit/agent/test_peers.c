@@ -3,24 +3,27 @@
 #include "shared/base/json.h"
 #include "tests/unit/unit.h"
 
-#define HEX64 "0000000000000000000000000000000000000000000000000000000000000000"
-#define PEER(node)                                                                                           \
-    "{\"node\":" #node ",\"role\":\"worker\",\"address\":\"a:1\",\"host\":\"a\",\"data_port\":1"
-#define KEY(hex) ",\"key\":\"" hex "\""
+#define HEX64      "0000000000000000000000000000000000000000000000000000000000000000"
+#define SECRET     "\"secret\":\"" HEX64 "\""
+#define PEER(node) #node " a:1 a 1 " HEX64
 
-TEST(a_start_has_a_key_for_each_other_node_and_none_for_itself)
+TEST(a_start_has_nodes_of_its_job)
 {
-    static const struct job_spec spec = {.id = "j-abcdef", .attempt = 1, .node = 1, .node_count = 2};
+    static const struct job_spec spec = {
+        .id = "j-abcdef", .attempt = 1, .node = 1, .node_count = 2, .server_count = 1};
     static const struct {
         const char *start, *expected; /* NULL: it is valid */
     } cases[] = {
-        {"{\"attempt\":1,\"peers\":[" PEER(0) KEY(HEX64) "}," PEER(1) "}]}", NULL},
-        {"{\"attempt\":1,\"peers\":[" PEER(0) "}," PEER(1) "}]}", "/peers/0/key: not 64"},
-        {"{\"attempt\":1,\"peers\":[" PEER(0) KEY("00") "}," PEER(1) "}]}", "/peers/0/key: not 64"},
-        {"{\"attempt\":1,\"peers\":[" PEER(0) KEY(HEX64) "}," PEER(1) KEY(HEX64) "}]}",
-         "/peers/1/key: a node"},
-        {"{\"attempt\":1,\"key\":\"" HEX64 "\",\"peers\":[" PEER(0) KEY(HEX64) "}," PEER(1) "}]}",
-         "/key: unknown"},
+        {"{\"attempt\":1," SECRET ",\"peers\":\"" PEER(0) ";" PEER(1) ";" PEER(-2) "\"}", NULL},
+        {"{\"attempt\":1," SECRET ",\"peers\":\"" PEER(-2) "\",\"is_crowded\":true}", NULL},
+        {"{\"attempt\":1," SECRET ",\"peers\":\"" PEER(2) "\"}", "/peers/0/node: 2 is not a worker"},
+        {"{\"attempt\":1," SECRET ",\"peers\":\"" PEER(0) ";" PEER(-3) "\"}",
+         "/peers/1/node: -3 is not a server"},
+        {"{\"attempt\":1," SECRET ",\"peers\":\"x\"}", "/peers/0: not NODE"},
+        {"{\"attempt\":1," SECRET ",\"peers\":[]}", "/peers: missing or not a text"},
+        {"{\"attempt\":1,\"peers\":\"" PEER(0) "\"}", "/secret: missing"},
+        {"{\"attempt\":1,\"secret\":\"00\",\"peers\":\"" PEER(0) "\"}", "/secret: not 64"},
+        {"{\"attempt\":1,\"key\":\"" HEX64 "\"," SECRET ",\"peers\":\"" PEER(0) "\"}", "/key: unknown"},
     };
 
     for (size_t i = 0; i < N_OF(cases); i++) {
@@ -38,7 +41,7 @@ TEST(a_start_has_a_key_for_each_other_node_and_none_for_itself)
             assert_ok(start_document_parse(&d, doc, &spec, &e));
             assert_non_null(strstr(d.line, HEX64));
             nodes = json_line(d.nodes); /* as printed for users */
-            assert_null(strstr(nodes, HEX64));
+            assert_non_null(strstr(nodes, "{\"node\":-2,\"role\":\"server\",\"address\":\"a:1\"}"));
             free(nodes);
             start_document_clear(&d);
         }
@@ -49,7 +52,7 @@ TEST(a_start_has_a_key_for_each_other_node_and_none_for_itself)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_start_has_a_key_for_each_other_node_and_none_for_itself),
+        cmocka_unit_test(a_start_has_nodes_of_its_job),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -282,11 +282,10 @@ TEST(orders_longer_than_a_pipe_are_passed_on_and_then_the_end_of_file)
     char *text = malloc(N * 160), *at = text;
     struct node_run t;
 
-    at += sprintf(at, NODE_RUN_JOB("1000") "{\"attempt\":1,\"peers\":[");
+    at += sprintf(at, NODE_RUN_JOB("1000") "{\"attempt\":1,\"secret\":\"" NODE_RUN_KEY "\",\"peers\":\"");
     for (int i = 0; i < N; i++)
-        at += sprintf(at, "%s{\"node\":%d,\"host\":\"h\",\"data_port\":%d,\"key\":\"%064d\"}", i ? "," : "",
-                      i, 1 + i, 0);
-    strcpy(at, "]}\n");
+        at += sprintf(at, "%s%d a:1 h %d %064d", i ? ";" : "", i, 1 + i, 0);
+    strcpy(at, "\"}\n");
     node_run_start(&t, "node.log", read_orders, (struct node_process){0});
     node_run_give(&t, text);
     close(t.control);

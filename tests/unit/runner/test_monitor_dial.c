@@ -12,6 +12,10 @@
 #include "tests/unit/unit.h"
 
 /* Receives the address of node 0, a port where no program listens, and of itself, node 1. */
+/* No name of a host: a part of more than 63 letters. */
+#define LONG_PART "aaaaaaaaaaaaaaaa"
+#define NO_HOST   LONG_PART LONG_PART LONG_PART LONG_PART
+
 static void dial_others(struct node_process *n)
 {
     const struct tcp_dialer d = monitor_dialer(&n->monitor);
@@ -35,12 +39,8 @@ TEST(only_nodes_in_the_agents_list_are_connected_to)
     struct node_run t;
 
     node_run_start(&t, "node.log", dial_others, (struct node_process){0});
-    node_run_give(
-        &t,
-        NODE_RUN_JOB("1000") "{\"attempt\":1,\"peers\":["
-                             "{\"node\":0,\"host\":\"127.0.0.1\",\"data_port\":9,\"key\":\"" NODE_RUN_KEY
-                             "\"},"
-                             "{\"node\":2,\"host\":\"\",\"data_port\":9,\"key\":\"" NODE_RUN_KEY "\"}]}\n");
+    node_run_give(&t, NODE_RUN_JOB("1000") NODE_RUN_PEERS("0 a:1 127.0.0.1 9 " NODE_RUN_KEY ";2 a:2 " NO_HOST
+                                                          " 9 " NODE_RUN_KEY));
     node_run_finish(&t, "node.log");
     assert_int_equal(WEXITSTATUS(t.status), 7);
     node_run_clear(&t);
@@ -68,17 +68,21 @@ static void link_to_peer(struct node_process *n)
     const uint32_t received = 5;
     struct tcp_link l = {.fd = -1, .received = &received};
     struct tcp_config cfg = {.address = {.job = "j-1", .attempt = 1, .dialer = &d}};
+    struct mesh_peer peer = {0};
     struct orders_start s;
     struct orders_job job;
     struct orders o;
     struct err e = {0};
 
     orders_open(&o, n->monitor.orders_fd);
-    if (orders_read_job(&o, &job, &e) < 0 || orders_read_start(&o, &s, job.node, &never, &e) < 0)
+    if (orders_read_job(&o, &job, &e) < 0 || orders_read_start(&o, &s, &never, &e) < 0)
         _exit(99);
-    cfg.address.peers = s.peers;
-    cfg.address.n_peers = s.n_peers;
-    if (tcp_link_resolve(&l, &cfg, s.peers, &e) < 0 ||
+    peer.node = s.peers.at[0].node;
+    peer.port = s.peers.at[0].data_port;
+    snprintf(peer.host, sizeof peer.host, "%s", s.peers.at[0].host);
+    cfg.address.peers = &peer;
+    cfg.address.n_peers = 1;
+    if (tcp_link_resolve(&l, &cfg, &peer, &e) < 0 ||
         tcp_link_connect(&l, &cfg, n->limit_s > 0 ? LINK_PROBING : LINK_CONNECTING, &e) < 0)
         _exit(98);
     while (e.code == 0 && l.awaits_report) {
@@ -188,12 +192,8 @@ static void give_peer(const struct node_run *t, int port)
 {
     char orders[512];
 
-    snprintf(
-        orders, sizeof orders,
-        NODE_RUN_JOB("1000") "{\"attempt\":1,\"peers\":["
-                             "{\"node\":1,\"host\":\"127.0.0.1\",\"data_port\":%d,\"key\":\"" NODE_RUN_KEY
-                             "\"}]}\n",
-        port);
+    snprintf(orders, sizeof orders, NODE_RUN_JOB("1000") NODE_RUN_PEERS("1 a:1 127.0.0.1 %d " NODE_RUN_KEY),
+             port);
     node_run_give(t, orders);
 }
 

@@ -212,11 +212,7 @@ TEST(a_node_is_watched_while_its_monitor_waits_for_a_name_server)
     if (IS_SANITIZED)
         skip();
     start_limited(&t, make_read_only_meanwhile);
-    node_run_give(
-        &t,
-        NODE_RUN_JOB("1000") "{\"attempt\":1,\"peers\":["
-                             "{\"node\":0,\"host\":\"silent.test\",\"data_port\":9,\"key\":\"" NODE_RUN_KEY
-                             "\"}]}\n");
+    node_run_give(&t, NODE_RUN_JOB("1000") NODE_RUN_PEERS("0 a:1 silent.test 9 " NODE_RUN_KEY));
     node_run_finish(&t, "node.log");
     assert_true(node_run_was_killed(&t));
     assert_non_null(strstr(t.log, "OutOfMemory: "));

@@ -29,18 +29,20 @@ TEST(a_job_and_its_start_are_read_in_sequence)
 
     open_with(&o,
               "{\"job\":\"j-abc123\",\"attempt\":2,\"node\":-2,\"role\":\"server\",\"workers_on_host\":3}\n"
-              "{\"attempt\":2,\"peers\":[{\"node\":0,\"role\":\"worker\",\"address\":\"a:1\","
-              "\"host\":\"10.0.0.1\",\"data_port\":4000,\"key\":\"" KEY "\"},"
-              "{\"node\":-2,\"role\":\"server\",\"address\":\"a:2\",\"host\":\"h\",\"data_port\":4001}]}\n");
+              "{\"attempt\":2,\"secret\":\"" KEY "\",\"is_crowded\":true,"
+              "\"peers\":\"0 a:1 10.0.0.1 4000 " KEY ";-2 a:2 h 4001 " KEY "\"}\n");
     assert_ok(orders_read_job(&o, &job, &e));
     assert_string_equal(job.job, "j-abc123");
     assert_int_equal(job.node, -2);
     assert_int_equal(job.workers_on_host, 3);
-    assert_ok(orders_read_start(&o, &start, -2, &never, &e));
-    assert_int_equal(start.n_peers, 2);
-    assert_string_equal(start.peers[0].host, "10.0.0.1");
-    assert_int_equal(start.peers[0].port, 4000);
-    assert_int_equal(start.peers[0].key[31], 31);
+    assert_ok(orders_read_start(&o, &start, &never, &e));
+    assert_int_equal(start.attempt, 2);
+    assert_true(start.is_crowded);
+    assert_int_equal(start.secret[31], 31);
+    assert_int_equal(start.peers.n, 2);
+    assert_string_equal(start.peers.at[0].host, "10.0.0.1");
+    assert_int_equal(start.peers.at[0].data_port, 4000);
+    assert_int_equal(start.peers.at[0].key[31], 31);
     orders_start_clear(&start);
     orders_close(&o);
 }
@@ -72,18 +74,17 @@ TEST(a_start_may_list_many_nodes)
     struct err e = {0};
 
     at += sprintf(at, "{\"job\":\"j-abc123\",\"attempt\":1,\"node\":0,\"role\":\"worker\"}\n"
-                      "{\"attempt\":1,\"peers\":[");
+                      "{\"attempt\":1,\"secret\":\"" KEY "\",\"peers\":\"");
     for (int i = 0; i < N; i++)
-        at += sprintf(at, "%s{\"node\":%d,\"host\":\"h\",\"data_port\":%d,\"key\":\"" KEY "\"}",
-                      i > 0 ? "," : "", i, 1000 + i);
-    sprintf(at, "]}\n");
+        at += sprintf(at, "%s%d a:1 h %d " KEY, i > 0 ? ";" : "", i, 1000 + i);
+    sprintf(at, "\"}\n");
     open_with(&o, text);
     assert_ok(orders_read_job(&o, &job, &e));
-    assert_ok(orders_read_start(&o, &start, 0, &never, &e));
-    assert_int_equal(start.n_peers, N);
-    assert_int_equal(start.peers[N - 1].port, 1000 + N - 1);
+    assert_ok(orders_read_start(&o, &start, &never, &e));
+    assert_int_equal(start.peers.n, N);
+    assert_int_equal(start.peers.at[N - 1].data_port, 1000 + N - 1);
     orders_start_clear(&start);
-    for (size_t i = 0; i < o.cap; i++) /* the keys have been removed from it */
+    for (size_t i = 0; i < o.cap; i++) /* the secret has been removed from it */
         assert_int_equal(o.text[i], 0);
     orders_close(&o);
 }
@@ -95,7 +96,7 @@ TEST(the_end_of_the_agent_ends_the_wait)
     struct err e = {0};
 
     open_with(&o, "{\"attempt\":1");
-    assert_int_equal(orders_read_start(&o, &start, 0, &never, &e), ERR_LOST);
+    assert_int_equal(orders_read_start(&o, &start, &never, &e), ERR_LOST);
     orders_close(&o);
 }
 
@@ -107,7 +108,7 @@ TEST(a_signal_ends_the_wait)
     struct err e = {0};
 
     open_with(&o, "");
-    assert_int_equal(orders_read_start(&o, &start, 0, &now, &e), ERR_CANCELLED);
+    assert_int_equal(orders_read_start(&o, &start, &now, &e), ERR_CANCELLED);
     orders_close(&o);
 }
 
@@ -116,14 +117,13 @@ TEST(invalid_orders_are_refused_with_their_path)
     static const struct {
         const char *line, *expected;
     } cases[] = {
-        {"{\"peers\":[]}\n", "/attempt"},
-        {"{\"attempt\":1}\n", "/peers"},
-        {"{\"attempt\":1,\"peers\":[{\"node\":1,\"host\":\"h\",\"data_port\":7}]}\n", "/peers/0/key"},
-        {"{\"attempt\":1,\"peers\":[{\"node\":1,\"host\":\"h\",\"data_port\":7,\"key\":\"xyz\"}]}\n",
-         "/peers/0/key"},
-        {"{\"attempt\":1,\"peers\":[{\"node\":0,\"host\":\"h\",\"data_port\":70000}]}\n",
-         "/peers/0/data_port"},
-        {"{\"attempt\":1,\"peers\":[7]}\n", "/peers/0"},
+        {"{\"secret\":\"" KEY "\",\"peers\":\"\"}\n", "/attempt"},
+        {"{\"attempt\":1,\"peers\":\"\"}\n", "/secret"},
+        {"{\"attempt\":1,\"secret\":\"xyz\",\"peers\":\"\"}\n", "/secret: not 64 hex digits"},
+        {"{\"attempt\":1,\"secret\":\"" KEY "\"}\n", "/peers: missing"},
+        {"{\"attempt\":1,\"secret\":\"" KEY "\",\"peers\":[]}\n", "/peers: missing"},
+        {"{\"attempt\":1,\"secret\":\"" KEY "\",\"peers\":\"0 a:1 h 70000 " KEY "\"}\n",
+         "/peers/0: \"70000\""},
         {"nonsense\n", "order:1:"},
     };
 
@@ -133,7 +133,7 @@ TEST(invalid_orders_are_refused_with_their_path)
         struct err e = {0};
 
         open_with(&o, cases[i].line);
-        assert_true(orders_read_start(&o, &start, 0, &never, &e) < 0);
+        assert_true(orders_read_start(&o, &start, &never, &e) < 0);
         assert_error_has(cases[i].expected);
         orders_close(&o);
     }

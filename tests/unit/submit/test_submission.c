@@ -14,6 +14,8 @@
 #include "tests/unit/unit.h"
 
 /* Returns a socket that listens on loopback, and its address. */
+#define DATA_KEY "0000000000000000000000000000000000000000000000000000000000000000"
+
 static int listen_here(char *address, size_t size)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -158,7 +160,7 @@ static int start_two(struct submission *s, struct job_node nodes[2], const char 
                                      .is_reserved = true,
                                      .is_ready = true,
                                      .is_ended = nodes[i].is_ended,
-                                     .view = {.state = JOB_READY, .data_port = 1}};
+                                     .view = {.state = JOB_READY, .data_port = 1, .data_key = DATA_KEY}};
         snprintf(nodes[i].label, sizeof nodes[i].label, "agent %d", i);
         agents[i] = agent_of_node(i == 0 ? accepted : answer, i == 0 ? "" : events, nodes[i].at.address,
                                   sizeof nodes[i].at.address);
