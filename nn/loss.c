@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "nn/kernels/parallel.h"
 #include "nn/kernels/vecmath.h"
 #include "shared/base/compiler.h"
 
@@ -12,7 +13,8 @@ enum {
     CHUNK = 1024,
     LANES = 8,
     WIDE_LANES = 16,
-    PRODUCT = 32 /* values multiplied before one logarithm is taken */
+    PRODUCT = 32, /* values multiplied before one logarithm is taken */
+    BLOCKS = 16   /* of rows, with a sum each: it does not depend on the number of threads */
 };
 
 static inline float larger_of(float a, float b)
@@ -107,36 +109,72 @@ static double sum_of_logs(const float *v, int n)
     return sum;
 }
 
-/* log sum e^(z - max) + max - z_label: with the largest output subtracted no exponential overflows, and the
- * sum is at least 1. dz = (softmax(z) - one-hot) / n. */
-static double softmax_cross_entropy(const float *z, const struct truth *t, int n, int k, float *dz)
+struct rows_pass { /* over n rows of k outputs, in blocks */
+    const float *z;
+    const int32_t *labels;
+    int n, k;
+    float *dz; /* may be NULL */
+    double loss[BLOCKS];
+    size_t n_right[BLOCKS];
+};
+
+/* The first row of a block. */
+static int block_start(const struct rows_pass *pass, size_t block)
 {
-    const float share = 1 / (float)n;
-    const int at_once = k < CHUNK ? CHUNK / k : 1;
+    return (int)((size_t)pass->n * block / BLOCKS);
+}
+
+/* Returns the loss of rows first .. stop - 1. */
+static double softmax_rows(const struct rows_pass *pass, int first, int stop)
+{
+    const float *z = pass->z, share = 1 / (float)pass->n;
+    const int k = pass->k, at_once = k < CHUNK ? CHUNK / k : 1;
     float chunk[CHUNK], top[CHUNK], sum[CHUNK];
     double loss = 0;
 
-    for (int i = 0; i < n; i += at_once) {
-        int rows = n - i < at_once ? n - i : at_once;
+    for (int i = first; i < stop; i += at_once) {
+        int rows = stop - i < at_once ? stop - i : at_once;
         const float *z_i = z + (size_t)i * (size_t)k;
-        float *e = dz ? dz + (size_t)i * (size_t)k : chunk;
+        float *e = pass->dz ? pass->dz + (size_t)i * (size_t)k : chunk;
 
-        if (!dz && k > CHUNK)
+        if (!pass->dz && k > CHUNK)
             exp_wide_row(z_i, k, top, sum);
         else
             exp_rows(e, z_i, rows, k, top, sum);
         loss += sum_of_logs(sum, rows);
         for (int r = 0; r < rows; r++) {
             size_t at = (size_t)r * (size_t)k;
-            size_t label = at + (size_t)t->labels[i + r];
+            size_t label = at + (size_t)pass->labels[i + r];
 
             loss += (double)top[r] - (double)z_i[label];
-            if (dz) {
+            if (pass->dz) {
                 scale(e + at, share / sum[r], (size_t)k);
                 e[label] -= share;
             }
         }
     }
+    return loss;
+}
+
+static void softmax_blocks(void *arg, int part, size_t from, size_t to)
+{
+    struct rows_pass *pass = arg;
+
+    (void)part;
+    for (size_t block = from; block < to; block++)
+        pass->loss[block] = softmax_rows(pass, block_start(pass, block), block_start(pass, block + 1));
+}
+
+/* log sum e^(z - max) + max - z_label: with the largest output subtracted no exponential overflows, and the
+ * sum is at least 1. dz = (softmax(z) - one-hot) / n. */
+static double softmax_cross_entropy(const float *z, const struct truth *t, int n, int k, float *dz)
+{
+    struct rows_pass pass = {.z = z, .labels = t->labels, .n = n, .k = k, .dz = dz};
+    double loss = 0;
+
+    parallel_for_values(BLOCKS, (size_t)n * (size_t)k, softmax_blocks, &pass);
+    for (int block = 0; block < BLOCKS; block++)
+        loss += pass.loss[block];
     return loss;
 }
 
@@ -338,14 +376,29 @@ void loss_prediction(enum loss_kind kind, float *p, const float *z, int k)
     predictions[kind](p, z, k);
 }
 
+static void count_right(void *arg, int part, size_t from, size_t to)
+{
+    struct rows_pass *pass = arg;
+    const int k = pass->k;
+
+    (void)part;
+    for (size_t block = from; block < to; block++)
+        for (int i = block_start(pass, block); i < block_start(pass, block + 1); i++)
+            pass->n_right[block] += loss_rank(pass->z + (size_t)i * (size_t)k, k, pass->labels[i]) == 0;
+}
+
 double loss_of(enum loss_kind kind, const float *z, const struct truth *t, int n, int k, float *dz,
                size_t *n_right)
 {
-    for (int i = 0; t->labels && i < n; i++) {
-        const float *row = z + (size_t)i * (size_t)k;
+    struct rows_pass pass = {.z = z, .labels = t->labels, .n = n, .k = k};
 
+    for (int i = 0; t->labels && i < n; i++)
         assert(t->labels[i] >= 0 && t->labels[i] < (k == 1 ? 2 : k));
-        *n_right += k == 1 ? loss_class(kind, row, k) == t->labels[i] : loss_rank(row, k, t->labels[i]) == 0;
-    }
+    for (int i = 0; t->labels && k == 1 && i < n; i++)
+        *n_right += loss_class(kind, z + i, 1) == t->labels[i];
+    if (t->labels && k > 1)
+        parallel_for_values(BLOCKS, (size_t)n * (size_t)k, count_right, &pass);
+    for (int block = 0; block < BLOCKS; block++)
+        *n_right += pass.n_right[block];
     return losses[kind](z, t, n, k, dz);
 }

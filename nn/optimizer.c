@@ -459,12 +459,13 @@ struct optimizer_pass { /* one step's pass over the parameters */
 };
 
 /* Updates the parameters of chunks `from` .. `to` - 1. */
-static void step_chunks(void *arg, size_t from, size_t to)
+static void step_chunks(void *arg, int number, size_t from, size_t to)
 {
     const struct optimizer_pass *pass = arg;
     const struct optimizer *o = pass->o;
     const struct own_part *part = o->parts;
 
+    (void)number;
     for (size_t k = from; k < to; k++) {
         size_t at = k * CHUNK, stop = at + chunk_at(at, o->n_params);
 
@@ -502,9 +503,9 @@ double optimizer_step(struct optimizer *o, float *params, const float *grads, fl
     pass.s.weight_m = 1 - number_power(o->beta1, o->t);
     pass.s.weight_v = 1 - number_power(o->beta2, o->t);
     if (n_chunks >= CHUNKS_FOR_THREADS)
-        parallel_for(n_chunks, step_chunks, &pass);
+        parallel_for(n_chunks, PARALLEL_MOST, step_chunks, &pass);
     else
-        step_chunks(&pass, 0, n_chunks);
+        step_chunks(&pass, 0, 0, n_chunks);
     for (size_t i = 0; i < o->n_parts; i++)
         if (is_matrix(o, &o->parts[i].is))
             matrix_step(o, pass.s, &o->parts[i], params, grads);

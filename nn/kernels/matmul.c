@@ -252,10 +252,11 @@ struct exact_product {
 };
 
 /* Columns of c: those of panels `from` .. `to` - 1. */
-static void exact_panels(void *arg, size_t from, size_t to)
+static void exact_panels(void *arg, int k, size_t from, size_t to)
 {
     const struct exact_product *x = arg;
 
+    (void)k;
     for (size_t t = from; t < to; t++) {
         size_t j = t * COLS;
         float *panel = x->panels + j * x->k;
@@ -286,7 +287,7 @@ void matmul_exact(bool b_t, bool is_symmetric, int m, int n, int k, const float 
     if (!cpu_fuses())
         matmul_exact_loop(b_t, m, n, k, a, b, c);
     else if ((double)m * n * k >= PARALLEL_PRODUCTS)
-        parallel_for(n_panels, exact_panels, &x);
+        parallel_for(n_panels, PARALLEL_MOST, exact_panels, &x);
     else
-        exact_panels(&x, 0, n_panels);
+        exact_panels(&x, 0, 0, n_panels);
 }

@@ -7,7 +7,7 @@
 #include "nn/kernels/blas.h"
 #include "nn/kernels/onednn.h"
 
-enum { THREADS_MAX = 64 };
+enum { FEW_VALUES = 1 << 15 /* some operations on each take as long as waking a thread */ };
 
 static struct {
     pthread_mutex_t lock;
@@ -27,7 +27,7 @@ static void run_part(parallel_part *part, void *arg, size_t n, int k, int n_part
     size_t from = n * (size_t)k / (size_t)n_parts, to = n * ((size_t)k + 1) / (size_t)n_parts;
 
     if (from < to)
-        part(arg, from, to);
+        part(arg, k, from, to);
 }
 
 /* Thread number k, from 1. It waits without holding a processor: between two loops may be a whole step. */
@@ -70,23 +70,28 @@ static void start_threads(int n)
     onednn_restore_signals(&before);
 }
 
-/* Returns the number of threads for a loop, with the calling one. */
-static int choose_threads(void)
+int parallel_parts(void)
 {
-    int n = blas_threads() < THREADS_MAX ? blas_threads() : THREADS_MAX;
+    return blas_threads() < PARALLEL_MOST ? blas_threads() : PARALLEL_MOST;
+}
+
+/* Returns the number of threads for a loop, with the calling one. */
+static int choose_threads(int most)
+{
+    int n = parallel_parts() < most ? parallel_parts() : most;
 
     if (n <= 1)
         return 1;
     if (pool.pid == 0)
-        start_threads(n - 1);
+        start_threads(parallel_parts() - 1);
     if (pool.pid != getpid())
         return 1;
     return n <= pool.n_threads ? n : pool.n_threads + 1;
 }
 
-void parallel_for(size_t n, parallel_part *part, void *arg)
+void parallel_for(size_t n, int most, parallel_part *part, void *arg)
 {
-    int n_parts = n > 1 ? choose_threads() : 1;
+    int n_parts = n > 1 ? choose_threads(most) : 1;
 
     if (n_parts > 1) {
         pthread_mutex_lock(&pool.lock);
@@ -106,4 +111,9 @@ void parallel_for(size_t n, parallel_part *part, void *arg)
     while (pool.n_busy > 0)
         pthread_cond_wait(&pool.ends, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
+}
+
+void parallel_for_values(size_t n, size_t values, parallel_part *part, void *arg)
+{
+    parallel_for(n, values < FEW_VALUES ? 1 : PARALLEL_MOST, part, arg);
 }

@@ -6,13 +6,20 @@
 
 #include <stddef.h>
 
-/* Handles iterations from .. to - 1. Called by several threads at a time, for different iterations. */
-typedef void parallel_part(void *arg, size_t from, size_t to);
+enum { PARALLEL_MOST = 64 /* parts of a loop */ };
 
-/* Handles iterations 0 .. n - 1, cut into one part for each thread, and returns when all are done. The
- * calling thread takes part. The first call that needs threads starts them, so not before
+/* Handles iterations from .. to - 1, part k. Called by several threads at a time, for different parts. */
+typedef void parallel_part(void *arg, int k, size_t from, size_t to);
+
+/* Handles iterations 0 .. n - 1, cut into one part for each thread, at most `most`, and returns when all are
+ * done. The calling thread takes part. The first call that needs threads starts them, so not before
  * blas_start_threads(); without them, as after a fork, the calling thread handles all. Not to be called from
  * a part. */
-void parallel_for(size_t n, parallel_part *part, void *arg);
+void parallel_for(size_t n, int most, parallel_part *part, void *arg);
+/* Returns the most parts of a loop with the present number of threads. */
+int parallel_parts(void);
+/* parallel_for() over n values, or rows of several, `values` in all; in one part where they are so few that
+ * waking threads takes longer. */
+void parallel_for_values(size_t n, size_t values, parallel_part *part, void *arg);
 
 #endif

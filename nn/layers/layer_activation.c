@@ -2,6 +2,7 @@
  * the loss shows it. */
 #include <string.h>
 
+#include "nn/kernels/parallel.h"
 #include "nn/kernels/vecmath.h"
 #include "nn/layers/layer.h"
 #include "shared/base/compiler.h"
@@ -118,21 +119,42 @@ static inline float gelu_tanh(float c)
     return tanh_f32_upward(gelu_a * (c + gelu_b * c * c * c));
 }
 
-FAST static void gelu_forward(const struct layer *l, const float *x, const struct pass *p)
+struct gelu_pass {
+    const float *x, *dy;
+    float *y, *dx; /* dx may be dy */
+};
+
+FAST static void gelu_values(void *arg, int k, size_t from, size_t to)
 {
-    for (size_t i = 0, m = activation_count(l, p); i < m; i++) {
+    const struct gelu_pass *pass = arg;
+    const float *restrict x = pass->x;
+    float *restrict y = pass->y;
+
+    (void)k;
+    for (size_t i = from; i < to; i++) {
         float a = absolute_f32(x[i]);
 
-        l->y[i] = 0.5f * (x[i] + a * gelu_tanh(limited_f32(a, a > GELU_FLAT, GELU_FLAT)));
+        y[i] = 0.5f * (x[i] + a * gelu_tanh(limited_f32(a, a > GELU_FLAT, GELU_FLAT)));
     }
+}
+
+static void gelu_forward(const struct layer *l, const float *x, const struct pass *p)
+{
+    const size_t n = activation_count(l, p);
+
+    parallel_for_values(n, n, gelu_values, &(struct gelu_pass){.x = x, .y = l->y});
 }
 
 /* y' = 1/2 + (t + |x| (1 - t^2) u') / 2 with the sign of x, t = tanh(u(|x|)), u' = sqrt(2/pi) (1 + 3 *
  * 0.044715 x^2) */
-FAST static void gelu_backward(const struct layer *l, const float *x, float *dy, float *dx,
-                               const struct pass *p)
+FAST static void gelu_gradients(void *arg, int k, size_t from, size_t to)
 {
-    for (size_t i = 0, m = dx ? activation_count(l, p) : 0; i < m; i++) {
+    const struct gelu_pass *pass = arg;
+    const float *restrict x = pass->x, *dy = pass->dy;
+    float *dx = pass->dx;
+
+    (void)k;
+    for (size_t i = from; i < to; i++) {
         float a = absolute_f32(x[i]);
         float c = limited_f32(a, a > GELU_FLAT, GELU_FLAT);
         float t = gelu_tanh(c);
@@ -140,6 +162,13 @@ FAST static void gelu_backward(const struct layer *l, const float *x, float *dy,
 
         dx[i] = dy[i] * (0.5f + with_sign_of(0.5f * (t + c * (1 - t * t) * du), x[i]));
     }
+}
+
+static void gelu_backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)
+{
+    const size_t n = dx ? activation_count(l, p) : 0;
+
+    parallel_for_values(n, n, gelu_gradients, &(struct gelu_pass){.x = x, .dy = dy, .dx = dx});
 }
 
 /* y = e^(x - max) / sum over the last dimension */

@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "nn/kernels/matmul.h"
+#include "nn/kernels/parallel.h"
 #include "nn/kernels/strip.h"
 #include "nn/kernels/transpose.h"
 #include "nn/kernels/vecmath.h"
@@ -47,11 +48,21 @@ struct attention_space { /* offsets in `work` */
     size_t qkv;          /* (n, time, 3 d) */
     size_t o;            /* (n, time, d) */
     size_t p;            /* (n, heads, time, wide) */
-    size_t dp;           /* (time, wide): of one head */
-    size_t dq;           /* (time, e): of one head */
-    size_t across;       /* (e, wide): K^T or V^T of one head */
-    size_t dropped;      /* (time, wide): with dropout, M or P * M of one head */
+    size_t scratch;      /* (parts, attention_scratch.end): one for each part of a loop over heads */
     size_t end;
+};
+
+struct attention_scratch { /* offsets; of one head */
+    size_t dp;             /* (time, wide) */
+    size_t dq;             /* (time, e) */
+    size_t across;         /* (e, wide): K^T or V^T */
+    size_t dropped;        /* (time, wide): with dropout, M or P * M */
+    size_t end;
+};
+
+struct attention_own {
+    int n_parts;   /* of a loop over heads, at most */
+    float *cosine; /* (time, e / 2), of rope's angles, and then their sine. NULL: no rope */
 };
 
 /* The order of the tensors, without the biases where there are none. */
@@ -70,13 +81,10 @@ static struct attention_size attention_size_of(const struct layer_spec *s)
     return z;
 }
 
-static struct attention_space attention_space_of(const struct attention_size *z, size_t n)
+static struct attention_scratch attention_scratch_of(const struct attention_size *z)
 {
-    struct attention_space at = {0};
+    struct attention_scratch at = {0};
 
-    at.o = at.qkv + n * z->time * 3 * z->d;
-    at.p = at.o + n * z->time * z->d;
-    at.dp = at.p + n * z->heads * z->time * z->wide;
     at.dq = at.dp + z->time * z->wide;
     at.across = at.dq + z->time * z->e;
     at.dropped = at.across + z->e * z->wide;
@@ -84,11 +92,22 @@ static struct attention_space attention_space_of(const struct attention_size *z,
     return at;
 }
 
+static struct attention_space attention_space_of(const struct attention_size *z, size_t n, int n_parts)
+{
+    struct attention_space at = {0};
+
+    at.o = at.qkv + n * z->time * 3 * z->d;
+    at.p = at.o + n * z->time * z->d;
+    at.scratch = at.p + n * z->heads * z->time * z->wide;
+    at.end = at.scratch + (size_t)n_parts * attention_scratch_of(z).end;
+    return at;
+}
+
 static size_t attention_work(const struct layer_spec *s, int max_batch)
 {
     const struct attention_size z = attention_size_of(s);
 
-    return attention_space_of(&z, (size_t)max_batch).end;
+    return attention_space_of(&z, (size_t)max_batch, parallel_parts()).end;
 }
 
 static struct attention_tensors tensors_of(const struct layer_spec *s, float *const t[LAYER_TENSORS])
@@ -99,19 +118,28 @@ static struct attention_tensors tensors_of(const struct layer_spec *s, float *co
 
 static void attention_close(struct layer *l)
 {
-    free(l->own);
+    struct attention_own *own = l->own;
+
+    if (own)
+        free(own->cosine);
+    free(own);
 }
 
 static int attention_open(struct layer *l, int max_batch, struct err *e)
 {
     const struct attention_size z = attention_size_of(l->spec);
     const size_t half = z.e / 2;
+    struct attention_own *own = calloc(1, sizeof *own);
     float *cosine;
 
     (void)max_batch;
+    l->own = own;
+    if (!own)
+        return err_set(e, ERR_NOMEM, "no memory for attention");
+    own->n_parts = parallel_parts();
     if (l->spec->attention.rope <= 0)
         return 0;
-    l->own = cosine = zeros_new(2 * z.time * half);
+    own->cosine = cosine = zeros_new(2 * z.time * half);
     if (!cosine)
         return err_set(e, ERR_NOMEM, "no memory for the angles of %zu steps", z.time);
     for (size_t t = 0; t < z.time; t++)
@@ -244,23 +272,25 @@ FAST static void softmax_rows_back(float *restrict dp, const float *restrict p,
 /* The addresses of one head of one sample. */
 struct attention_head {
     float *q, *k, *v, *o, *p;
-    float *dp, *dq, *across, *dropped; /* of any head */
+    float *dp, *dq, *across, *dropped; /* of part `part` of the loop */
 };
 
 static struct attention_head head_at(const struct attention_size *z, const struct attention_space *at,
-                                     float *work, size_t i, size_t h)
+                                     float *work, size_t i, size_t h, int part)
 {
+    const struct attention_scratch in = attention_scratch_of(z);
     float *q = work + at->qkv + i * z->time * 3 * z->d + h * z->e;
+    float *scratch = work + at->scratch + (size_t)part * in.end;
 
     return (struct attention_head){.q = q,
                                    .k = q + z->d,
                                    .v = q + 2 * z->d,
                                    .o = work + at->o + i * z->time * z->d + h * z->e,
                                    .p = work + at->p + (i * z->heads + h) * z->time * z->wide,
-                                   .dp = work + at->dp,
-                                   .dq = work + at->dq,
-                                   .across = work + at->across,
-                                   .dropped = work + at->dropped};
+                                   .dp = scratch + in.dp,
+                                   .dq = scratch + in.dq,
+                                   .across = scratch + in.across,
+                                   .dropped = scratch + in.dropped};
 }
 
 /* m = p * m; if dp is not NULL, dp = dp * m. */
@@ -316,33 +346,84 @@ static void head_backward(const struct attention_size *z, const struct attention
         memcpy(g->q + i * apart, g->dq + i * z->e, z->e * sizeof *g->dq);
 }
 
+struct heads_pass {
+    const struct attention_size *z;
+    const struct attention_space *at;
+    float *work;
+    uint64_t seed; /* of dropout: each head of each sample draws from a stream of its own */
+    bool drops;
+    void (*head)(const struct attention_size *z, const struct attention_head *g, struct rng *r);
+};
+
+static void heads_part(void *arg, int part, size_t from, size_t to)
+{
+    const struct heads_pass *pass = arg;
+
+    for (size_t k = from; k < to; k++) {
+        const struct attention_head g = head_at(pass->z, pass->at, pass->work, k / pass->z->heads,
+                                                k % pass->z->heads, part);
+        struct rng r;
+
+        if (pass->drops)
+            rng_init(&r, pass->seed, k, 0);
+        pass->head(pass->z, &g, pass->drops ? &r : NULL);
+    }
+}
+
 /* Calls `head` for each head of each sample. */
 static void for_each_head(const struct layer *l, const struct pass *p, const struct attention_size *z,
                           const struct attention_space *at,
                           void (*head)(const struct attention_size *z, const struct attention_head *g,
                                        struct rng *r))
 {
+    const struct attention_own *own = l->own;
+    struct heads_pass pass = {
+        .z = z, .at = at, .work = l->work, .drops = p->is_training && z->dropout > 0, .head = head};
     struct rng r;
 
-    rng_init(&r, p->seed, p->stream, (uint64_t)l->index);
-    for (size_t i = 0; i < (size_t)p->n; i++)
-        for (size_t h = 0; h < z->heads; h++) {
-            const struct attention_head g = head_at(z, at, l->work, i, h);
+    if (pass.drops) {
+        rng_init(&r, p->seed, p->stream, (uint64_t)l->index);
+        pass.seed = rng_u64(&r);
+    }
+    parallel_for((size_t)p->n * z->heads, own->n_parts, heads_part, &pass);
+}
 
-            head(z, &g, p->is_training && z->dropout > 0 ? &r : NULL);
-        }
+struct rotate_pass {
+    const struct attention_size *z;
+    float *qkv;
+    const float *cosine;
+    float sign;
+};
+
+static void rotate_part(void *arg, int part, size_t from, size_t to)
+{
+    const struct rotate_pass *pass = arg;
+
+    (void)part;
+    rotate_heads(pass->qkv + from * 3 * pass->z->d, to - from, from, pass->z, pass->cosine, pass->sign);
+}
+
+/* Rotates all rows, if there is rope. */
+static void rotate_rows(const struct layer *l, float *qkv, size_t rows, const struct attention_size *z,
+                        float sign)
+{
+    const struct attention_own *own = l->own;
+
+    if (own->cosine)
+        parallel_for_values(rows, rows * 2 * z->d, rotate_part,
+                            &(struct rotate_pass){z, qkv, own->cosine, sign});
 }
 
 static void attention_forward(const struct layer *l, const float *x, const struct pass *p)
 {
     const struct attention_size z = attention_size_of(l->spec);
-    const struct attention_space at = attention_space_of(&z, (size_t)p->n);
+    const struct attention_space at = attention_space_of(&z, (size_t)p->n,
+                                                         ((const struct attention_own *)l->own)->n_parts);
     const struct attention_tensors w = tensors_of(l->spec, l->params);
     const size_t rows = (size_t)p->n * z.time;
 
     project(l->work + at.qkv, x, w.weight, w.bias, rows, z.d, 3 * z.d);
-    if (l->own)
-        rotate_heads(l->work + at.qkv, rows, 0, &z, l->own, 1);
+    rotate_rows(l, l->work + at.qkv, rows, &z, 1);
     for_each_head(l, p, &z, &at, head_forward);
     project(l->y, l->work + at.o, w.output_weight, w.output_bias, rows, z.d, z.d);
 }
@@ -351,7 +432,8 @@ static void attention_backward(const struct layer *l, const float *x, float *dy,
                                const struct pass *p)
 {
     const struct attention_size z = attention_size_of(l->spec);
-    const struct attention_space at = attention_space_of(&z, (size_t)p->n);
+    const struct attention_space at = attention_space_of(&z, (size_t)p->n,
+                                                         ((const struct attention_own *)l->own)->n_parts);
     const struct attention_tensors w = tensors_of(l->spec, l->params), dw = tensors_of(l->spec, l->grads);
     const size_t rows = (size_t)p->n * z.time;
     float *qkv = l->work + at.qkv, *o = l->work + at.o;
@@ -360,8 +442,7 @@ static void attention_backward(const struct layer *l, const float *x, float *dy,
     matmul(false, true, (int)rows, (int)z.d, (int)z.d, dy, w.output_weight, 0, o);
     pass_pause(p);
     for_each_head(l, p, &z, &at, head_backward);
-    if (l->own)
-        rotate_heads(qkv, rows, 0, &z, l->own, -1);
+    rotate_rows(l, qkv, rows, &z, -1);
     pass_pause(p);
     project_back(x, qkv, dw.weight, dw.bias, rows, z.d, 3 * z.d);
     if (dx)
@@ -398,17 +479,18 @@ FAST static void head_step(const struct attention_size *z, const struct attentio
 /* Queries, keys and values of the steps before are in `work`. */
 static void attention_step(const struct layer *l, const float *x, int t)
 {
+    const struct attention_own *own = l->own;
     const struct attention_size z = attention_size_of(l->spec);
-    const struct attention_space at = attention_space_of(&z, 1);
+    const struct attention_space at = attention_space_of(&z, 1, own->n_parts);
     const struct attention_tensors w = tensors_of(l->spec, l->params);
     const size_t row = (size_t)t;
     float *qkv = l->work + at.qkv + row * 3 * z.d;
 
     project(qkv, x, w.weight, w.bias, 1, z.d, 3 * z.d);
-    if (l->own)
-        rotate_heads(qkv, 1, row, &z, l->own, 1);
+    if (own->cosine)
+        rotate_heads(qkv, 1, row, &z, own->cosine, 1);
     for (size_t h = 0; h < z.heads; h++) {
-        const struct attention_head g = head_at(&z, &at, l->work, 0, h);
+        const struct attention_head g = head_at(&z, &at, l->work, 0, h, 0);
 
         head_step(&z, &g, row + 1, g.dp);
     }

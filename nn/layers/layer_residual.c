@@ -6,6 +6,7 @@
  * The layers of f overwrite the gradient, so sum keeps a copy of dy for residual. */
 #include <string.h>
 
+#include "nn/kernels/parallel.h"
 #include "nn/layers/layer.h"
 #include "shared/base/compiler.h"
 
@@ -20,14 +21,33 @@ static void residual_forward(const struct layer *l, const float *x, const struct
         memcpy(l->y, x, block_values(l, p) * sizeof *x);
 }
 
-FAST static void residual_backward(const struct layer *l, const float *x, float *dy, float *dx,
-                                   const struct pass *p)
-{
-    const float *restrict around = l->partner->work;
+struct residual_pass { /* to = a + b; a may be `to` */
+    float *to;
+    const float *a, *b;
+};
 
+FAST static void add_values(void *arg, int k, size_t from, size_t to)
+{
+    const struct residual_pass *pass = arg;
+    const float *a = pass->a, *restrict b = pass->b;
+    float *sum = pass->to;
+
+    (void)k;
+    for (size_t i = from; i < to; i++)
+        sum[i] = a[i] + b[i];
+}
+
+static void add_around(float *to, const float *a, const float *around, size_t n)
+{
+    parallel_for_values(n, n, add_values, &(struct residual_pass){to, a, around});
+}
+
+static void residual_backward(const struct layer *l, const float *x, float *dy, float *dx,
+                              const struct pass *p)
+{
     (void)x;
-    for (size_t i = 0, n = dx ? block_values(l, p) : 0; i < n; i++)
-        dx[i] = dy[i] + around[i];
+    if (dx)
+        add_around(dx, dy, l->partner->work, block_values(l, p));
 }
 
 static size_t sum_work(const struct layer_spec *s, int max_batch)
@@ -35,12 +55,9 @@ static size_t sum_work(const struct layer_spec *s, int max_batch)
     return (size_t)max_batch * (size_t)s->n_out; /* dy */
 }
 
-FAST static void sum_forward(const struct layer *l, const float *x, const struct pass *p)
+static void sum_forward(const struct layer *l, const float *x, const struct pass *p)
 {
-    const float *restrict around = l->partner->y;
-
-    for (size_t i = 0, n = block_values(l, p); i < n; i++)
-        l->y[i] = x[i] + around[i];
+    add_around(l->y, x, l->partner->y, block_values(l, p));
 }
 
 static void sum_backward(const struct layer *l, const float *x, float *dy, float *dx, const struct pass *p)

@@ -3,15 +3,19 @@
 #include <sys/wait.h>
 
 #include "nn/kernels/blas.h"
+#include "nn/net.h"
 #include "nn/optimizer.h"
+#include "shared/base/json.h"
+#include "shared/base/rng.h"
 #include "tests/unit/unit.h"
 
 enum { MOST = 1000 };
 
-static void count_once(void *arg, size_t from, size_t to)
+static void count_once(void *arg, int k, size_t from, size_t to)
 {
     unsigned char *counts = arg;
 
+    assert_true(k >= 0 && k < parallel_parts());
     for (size_t i = from; i < to; i++)
         counts[i]++;
 }
@@ -20,7 +24,7 @@ static void assert_each_once(size_t n)
 {
     unsigned char counts[MOST + 1] = {0};
 
-    parallel_for(n, count_once, counts);
+    parallel_for(n, PARALLEL_MOST, count_once, counts);
     for (size_t i = 0; i <= MOST; i++)
         assert_int_equal(counts[i], i < n);
 }
@@ -50,7 +54,7 @@ TEST(a_fork_handles_all_iterations_itself)
     if (pid == 0) {
         unsigned char counts[MOST] = {0};
 
-        parallel_for(MOST, count_once, counts);
+        parallel_for(MOST, PARALLEL_MOST, count_once, counts);
         for (size_t i = 0; i < MOST; i++)
             if (counts[i] != 1)
                 _exit(1);
@@ -106,12 +110,87 @@ TEST(a_step_of_every_optimizer_has_the_same_bits_for_every_number_of_threads)
     free(b);
 }
 
+static const char transformer[] =
+    "{\"version\": 1, \"name\": \"t\", \"input\": [96], \"loss\": \"token_cross_entropy\", \"layers\": ["
+    "{\"kind\": \"embedding\", \"vocab\": 20, \"units\": 16}, {\"kind\": \"residual\", \"layers\": ["
+    "{\"kind\": \"layer_norm\"}, {\"kind\": \"attention\", \"heads\": 2, \"rope\": 10000, \"dropout\": "
+    "0.1}]},"
+    "{\"kind\": \"residual\", \"layers\": [{\"kind\": \"rms_norm\"},"
+    "{\"kind\": \"dense\", \"positionwise\": true, \"units\": 32}, {\"kind\": \"gelu\"}, {\"kind\": "
+    "\"swiglu\"}]},"
+    "{\"kind\": \"dense\", \"positionwise\": true, \"units\": 20}]}";
+
+enum { SAMPLES = 32, LENGTH = 96, WORDS = 20 };
+
+static void open_transformer(struct net **net, struct model_spec *spec)
+{
+    json_t *doc;
+    struct err e;
+
+    if (json_parse(&doc, transformer, strlen(transformer), "t", &e) < 0 ||
+        model_spec_parse(spec, doc, &e) < 0 || net_new(net, spec, SAMPLES, &e) < 0)
+        fail_msg("%s", e.text);
+    json_decref(doc);
+    net_init(*net, 1);
+}
+
+/* Products keep one thread, because libraries sum in another order with several. Returns the gradients, to be
+ * freed. */
+static float *train_transformer(size_t *n, struct net_score *score, int threads)
+{
+    static float x[SAMPLES * LENGTH];
+    static int32_t labels[SAMPLES * LENGTH];
+    struct net *net;
+    struct model_spec spec;
+    struct rng r;
+    float *grads;
+
+    rng_init(&r, 1, 2, 3);
+    for (size_t i = 0; i < (size_t)SAMPLES * LENGTH; i++) {
+        x[i] = (float)rng_below(&r, WORDS);
+        labels[i] = (int32_t)rng_below(&r, WORDS);
+    }
+    blas_set_threads(1, 1);
+    blas_plan_threads(threads, 1);
+    open_transformer(&net, &spec);
+    *score = (struct net_score){0};
+    *n = net_n_params(net);
+    net_train(net, &(struct net_batch){.x = x, .truth = {.labels = labels}, .n = SAMPLES, .seed = 5}, score);
+    grads = malloc(*n * sizeof *grads);
+    assert_non_null(grads);
+    memcpy(grads, net_grads(net), *n * sizeof *grads);
+    net_free(net);
+    model_spec_clear(&spec);
+    return grads;
+}
+
+TEST(layers_and_losses_of_transformers_have_the_same_bits_for_every_number_of_threads)
+{
+    const bool had_onednn = blas_allows_onednn();
+    struct net_score score, other;
+    size_t n, m;
+    float *one, *several;
+
+    blas_allow_onednn(false);
+    one = train_transformer(&n, &score, 1);
+    for (int threads = 2; threads <= 3; threads++) {
+        several = train_transformer(&m, &other, threads);
+        assert_memory_equal(one, several, n * sizeof *one);
+        assert_true(score.loss == other.loss && score.n_right == other.n_right);
+        free(several);
+    }
+    free(one);
+    blas_set_threads(1, 1);
+    blas_allow_onednn(had_onednn);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_iteration_is_handled_once_by_any_number_of_threads),
         cmocka_unit_test(a_fork_handles_all_iterations_itself),
         cmocka_unit_test(a_step_of_every_optimizer_has_the_same_bits_for_every_number_of_threads),
+        cmocka_unit_test(layers_and_losses_of_transformers_have_the_same_bits_for_every_number_of_threads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
