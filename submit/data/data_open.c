@@ -36,10 +36,12 @@ static int outputs_fit(const struct model_spec *m, const struct dataset *d, stru
     if (model_spec_labels(m) != m->n_in)
         return err_set(e, ERR_CONFIG, "model \"%s\" reads %d tokens and predicts %d", m->name, m->n_in,
                        model_spec_labels(m));
-    return model_spec_classes(m) >= d->vocab
-               ? 0
-               : err_set(e, ERR_CONFIG, "model \"%s\" predicts %d tokens, the data set has %d", m->name,
-                         model_spec_classes(m), d->vocab);
+    if (model_spec_classes(m) >= d->vocab)
+        return 0;
+    err_set(e, ERR_CONFIG, "model \"%s\" predicts %d tokens, the data set has %d", m->name,
+            model_spec_classes(m), d->vocab);
+    return err_hint(e, "Models that come with psgd know as many tokens as you say: --model gpt-xs:vocab=%d.",
+                    d->vocab);
 }
 
 /* For targets below 0 or above 1 the loss has no minimum, and training diverges. */

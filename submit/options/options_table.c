@@ -127,7 +127,10 @@ static struct args_option table[] = {
      "how samples are divided among blocks: iid|label_sorted|true_non_iid:D|shards:N|dirichlet:A|labels:K|"
      "column:NAME",
      GIVEN(has_partition)},
-    {"model", "m", ARGS_NAME_OR_PATH, AT(model), FOR_JOB, JOB, "NAME|FILE", "network; a name or a .json file",
+    {"model", "m", ARGS_NAME_OR_PATH, AT(model), FOR_JOB, JOB, "NAME|FILE",
+     "network; a name or a .json file; of a model of language also NAME:vocab=N,context=N, the tokens that "
+     "it "
+     "knows and reads",
      .may_change = true},
     {"non-iid", "", SETTING(non_iid), FOR_JOB, JOB, NULL, "the same as --partition label_sorted"},
     {"local-steps", "", SETTING(local_steps), FOR_JOB, JOB, "N",

@@ -24,6 +24,7 @@
 #include "submit/data/data_sets.h"
 #include "submit/data/transform.h"
 #include "submit/options/hosts.h"
+#include "submit/stages/model_document.h"
 #include "submit/stages/rule_settings.h"
 #include "submit/stages/stages.h"
 #include "submit/stages/start_from.h"
@@ -312,14 +313,14 @@ static void choose_name(struct settings *s)
 
 static int read_model(struct submission *s, struct err *e)
 {
-    char exe_dir[PATH_MAX];
-    char path[PATH_MAX];
+    char path[PATH_MAX], *text;
     json_t *doc;
+    size_t len;
     int rc;
 
-    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_model(path, s->opt->model, exe_dir, e) < 0 ||
-        blob_read(&s->model, path, MODEL_DOCUMENT_MAX, e) < 0)
+    if (model_document_read(&text, &len, path, s->opt->model, e) < 0)
         return e->code;
+    blob_set(&s->model, text, len);
     if (json_parse(&doc, s->model.bytes, s->model.len, path, e) < 0)
         return e->code;
     rc = model_spec_parse(&s->model_spec, doc, e);

@@ -13,6 +13,7 @@
 #include "submit/data/layout.h"
 #include "submit/data/preprocessing.h"
 #include "submit/export/export.h"
+#include "submit/stages/model_document.h"
 #include "submit/terminal/console.h"
 #include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
@@ -183,13 +184,12 @@ static json_t *model_json(const struct model_spec *m)
 /* Reads a model's document, by its name or path. */
 static int read_document(struct model_spec **m, const char *name, struct err *e)
 {
-    char exe_dir[PATH_MAX], path[PATH_MAX];
+    char path[PATH_MAX];
     char *text;
     size_t len;
     int rc;
 
-    if (file_exe_dir(exe_dir, sizeof exe_dir, e) < 0 || find_model(path, name, exe_dir, e) < 0 ||
-        file_read(&text, &len, path, MODEL_DOCUMENT_MAX, e) < 0)
+    if (model_document_read(&text, &len, path, name, e) < 0)
         return e->code;
     rc = parse_model(m, text, len, path, e);
     free(text);

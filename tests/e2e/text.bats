@@ -10,20 +10,13 @@ documented() {
     [ "$status" -eq 0 ]
 }
 
-# wider_model N: wide.json, gpt-xs for N tokens.
-wider_model() {
-    sed 's/"vocab": 256/"vocab": '"$1"'/' "$ROOT/nn/models/gpt-xs.json" >wide.json
-}
-
 @test "the commands about text in docs/data.md run as described" {
     cp "$ROOT/README.md" .
     documented validate --model gpt-xs --dataset tokens --data README.md --batch_size 16
     [[ "$output" == *"windows of 64; 256 different tokens of 1 bytes of text"* ]]
     documented data tokenize --dataset tokens:vocab=1024 --data README.md -o readme.safetensors
     [[ "$output" == *"test tokens of 1024 different ones, "* ]]
-    wider_model 1024
-    run "$SUBMIT" validate --model wide.json --dataset tokens --data readme.safetensors --batch_size 16
-    echo "$output"
+    documented validate --model gpt-xs:vocab=1024 --dataset tokens --data readme.safetensors --batch_size 16
     [[ "$output" == *"windows of 64; 1024 different tokens of "* ]]
     documented validate --model gpt-xs --dataset grammar:topics=8 --partition dirichlet:0.1 --node_count 4 --batch_size 16
     [[ "$output" == *"the best model that there can be has the loss "* ]]
@@ -55,16 +48,19 @@ wider_model() {
     [[ "$output" == *"standard is for numbers, the data set has tokens"* ]]
     head -c 4000 "$ROOT/README.md" >text
     run "$SUBMIT" validate --model gpt-xs --dataset tokens:vocab=300 --data text --batch_size 2
-    [[ "$output" == *'model "gpt-xs" predicts 256 tokens, the data set has 300'* ]]
+    [[ "$output" == *'model "gpt-xs" predicts 256 tokens, the data set has 300'*"--model gpt-xs:vocab=300"* ]]
+    run "$SUBMIT" validate --model softmax:vocab=300 --dataset tokens:vocab=300 --data text --batch_size 2
+    [[ "$output" == *"--model softmax:vocab=300: only models of language have options"* ]]
+    run "$SUBMIT" validate --model gpt-xs:vocab=1 --dataset tokens:vocab=300 --data text --batch_size 2
+    [[ "$output" == *"--model gpt-xs:vocab=1: /vocab: 1 is not between 2 and 16777216"* ]]
 }
 
 # bats test_tags=check
 @test "a job on text ends with the same weights on agents, simulated, and resumed, bit for bit" {
     start_agents 2
-    wider_model 300
     "$SUBMIT" data tokenize --dataset tokens:vocab=300,test=0.2 --data "$ROOT/README.md" -o readme.safetensors
     local bytes=(--model gpt-xs --dataset "grammar:train=20000,test=2000,topics=3" --partition dirichlet:0.5)
-    local pairs=(--model wide.json --dataset tokens --data readme.safetensors)
+    local pairs=(--model gpt-xs:vocab=300 --dataset tokens --data readme.safetensors)
     for set in bytes pairs; do
         local -n what=$set
         local job=(-q --codec fedavg:every=5 --node_count 2 "${what[@]}" --batch_size 8 --optimizer adamw --learn_rate 0.003)
@@ -98,8 +94,7 @@ wider_model() {
 @test "generate goes on with a text, also by the model of a running job" {
     start_agents 1
     "$SUBMIT" data tokenize --dataset tokens:vocab=300 --data "$ROOT/README.md" -o readme.safetensors
-    sed 's/"vocab": 256/"vocab": 300/; s/\[64\]/[16]/' "$ROOT/nn/models/gpt-xs.json" >small.json
-    "$SUBMIT" -q --node_count 1 --model small.json --dataset tokens --data readme.safetensors --batch_size 8 --epochs 100000 \
+    "$SUBMIT" -q --node_count 1 --model gpt-xs:vocab=300,context=16 --dataset tokens --data readme.safetensors --batch_size 8 --epochs 100000 \
         --record-every 1000 --detach --no-queue -o out
     within 60 "$SUBMIT" generate --prompt "The agents" --tokens 4
     within 60 is_at_step 0 20
@@ -107,7 +102,7 @@ wider_model() {
     "$SUBMIT" generate out --prompt "The agents" --tokens 40 --json >live
     jq -e '.data | ((.tokens | length) == 40 or .ended) and .prompt_tokens <= 10 and (.model | endswith("/snapshot.safetensors"))' live
     "$SUBMIT" cancel -q "$(only_job 0)"
-    "$SUBMIT" simulate -q --node_count 1 --model small.json --dataset tokens --data readme.safetensors --batch_size 8 --max-steps 20 \
+    "$SUBMIT" simulate -q --node_count 1 --model gpt-xs:vocab=300,context=16 --dataset tokens --data readme.safetensors --batch_size 8 --max-steps 20 \
         -o out2 >shown
     # Records and results of text: a step has 8 windows of 16 tokens.
     python3 - <<'EOF'
