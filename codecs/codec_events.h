@@ -61,7 +61,9 @@ struct codec_run {
     const float *gradient;
     /* Written on a worker. With several servers, those of the codec of the first server's range count. */
     float lr_factor; /* factor on the learning rate of later updates; initially 1; a server has its own */
-    bool wants_evaluation; /* evaluate on the test set after this step; the host clears it */
+    /* Evaluate on the test set after this step; the host clears it. All workers of a synchronous rule request
+     * it in the same step: they may have to evaluate together (settings.divides_test). */
+    bool wants_evaluation;
     /* This node ends normally after this step. A synchronous rule sets it on all workers in the same step, at
      * the end of a round, or in on_evaluation. If a server sets it, every worker ends: in asgd after the step
      * in which the order arrives, in ssgd after the step of the round in which it was set (by a rule of

@@ -251,3 +251,38 @@ const uint64_t *metrics_confusion(const struct metrics *m, int *n_classes)
     *n_classes = m->n_classes;
     return m->confusion;
 }
+
+double metrics_accuracy(struct metrics *m)
+{
+    double value;
+
+    return metrics_value(m, METRIC_ACCURACY, &value) ? value : NAN;
+}
+
+void metrics_sums(const struct metrics *m, double *out)
+{
+    size_t cells = (size_t)m->n_classes * (size_t)m->n_classes;
+
+    *out++ = m->loss;
+    *out++ = m->squares;
+    *out++ = (double)m->n;
+    *out++ = (double)m->n_right;
+    for (int rank = 0; rank < METRIC_TOP_MAX; rank++)
+        *out++ = (double)m->n_ranked[rank];
+    for (size_t i = 0; m->confusion && i < cells; i++)
+        *out++ = (double)m->confusion[i];
+}
+
+void metrics_set_sums(struct metrics *m, const double *sums)
+{
+    size_t cells = (size_t)m->n_classes * (size_t)m->n_classes;
+
+    m->loss = *sums++;
+    m->squares = *sums++;
+    m->n = (size_t)*sums++;
+    m->n_right = (size_t)*sums++;
+    for (int rank = 0; rank < METRIC_TOP_MAX; rank++)
+        m->n_ranked[rank] = (size_t)*sums++;
+    for (size_t i = 0; m->confusion && i < cells; i++)
+        m->confusion[i] = (uint64_t)*sums++;
+}

@@ -44,6 +44,11 @@ bool metrics_asked(const struct metrics *m, enum metric_kind kind);
  * labels and there are none, or if it needs two classes and one of them did not occur. *value is NaN if an
  * output was NaN. */
 bool metrics_value(struct metrics *m, enum metric_kind kind, double *value);
+double metrics_accuracy(struct metrics *m); /* NAN: there is none */
+/* The sums over the samples so far, test_sums_of() numbers; and the same of the whole test set, after which
+ * the functions above return its metrics. */
+void metrics_sums(const struct metrics *m, double *out);
+void metrics_set_sums(struct metrics *m, const double *sums);
 /* (*n_classes, *n_classes) by label and predicted class; NULL: the model's document does not list it. */
 const uint64_t *metrics_confusion(const struct metrics *m, int *n_classes);
 

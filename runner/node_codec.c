@@ -13,6 +13,7 @@
 #include "runner/node.h"
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
+#include "shared/job/test_part.h"
 #include "shared/plugin/codec_manifest.h"
 #include "shared/plugin/compile.h"
 #include "shared/sandbox/sandbox.h"
@@ -238,7 +239,7 @@ int node_open_exchange(struct node *n, struct err *e)
 {
     struct exchange_config cfg = exchange_config_of(&n->set, n->job.node);
 
-    if (list_layers(n, e) < 0)
+    if (list_layers(n, e) < 0 || test_sums_in(&cfg.n_test_sums, &n->set, n->spec, e) < 0)
         return e->code;
     cfg.plugin = n->codec.plugin;
     cfg.blocks = &n->blocks;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runner/exchange/barrier.h"
+#include "runner/exchange/test_sum.h"
 #include "runner/node.h"
 #include "shared/base/clock.h"
 
@@ -76,22 +77,11 @@ static int store_params(void *owner, const struct worker_request *request, struc
     return t->n->training->store(t->n, e);
 }
 
-static int evaluate_model(void *owner, const struct worker_request *request, struct err *e)
+static int record_evaluation(struct node *n, double loss, double accuracy, struct err *e)
 {
-    const struct training *t = owner;
-    struct node *n = t->n;
-    struct report_progress p;
-    double loss = NAN, accuracy = NAN, quality;
-    int rc;
+    struct report_progress p = node_progress(n);
+    double quality;
 
-    (void)request;
-    node_take_model(n);
-    rc = t->work->evaluate(t->owner, &loss, &accuracy, e);
-    if (rc < 0)
-        return rc;
-    if (rc == NODE_NOT_EVALUATED)
-        return node_report_progress(n, e) < 0 ? e->code : worker_evaluated(&n->worker, NAN, NAN, e);
-    p = node_progress(n);
     p.loss = loss;
     p.accuracy = accuracy;
     if (node_record_evaluation(n, p.loss, p.accuracy, e) < 0 || node_report_progress(n, e) < 0)
@@ -104,6 +94,36 @@ static int evaluate_model(void *owner, const struct worker_request *request, str
         return 0;
     n->best = quality;
     return node_write_model(n, artifact_name(ARTIFACT_BEST_MODEL), p.loss, e);
+}
+
+static int evaluate_model(void *owner, const struct worker_request *request, struct err *e)
+{
+    const struct training *t = owner;
+    struct node *n = t->n;
+    double loss = NAN, accuracy = NAN;
+    int rc;
+
+    (void)request;
+    node_take_model(n);
+    rc = t->work->evaluate(t->owner, &loss, &accuracy, e);
+    if (rc < 0)
+        return rc;
+    if (rc == NODE_NOT_EVALUATED)
+        return node_report_progress(n, e) < 0 ? e->code : worker_evaluated(&n->worker, NAN, NAN, e);
+    if (!test_sum_is_used(n->exchange))
+        return record_evaluation(n, loss, accuracy, e);
+    metrics_sums(n->metrics, test_sum_numbers(n->exchange));
+    return 0;
+}
+
+/* The model has not changed since it was evaluated, because this worker has waited since. */
+static int score_model(void *owner, const struct worker_request *request, struct err *e)
+{
+    struct node *n = ((const struct training *)owner)->n;
+
+    (void)request;
+    metrics_set_sums(n->metrics, test_sum_numbers(n->exchange));
+    return record_evaluation(n, metrics_loss(n->metrics), metrics_accuracy(n->metrics), e);
 }
 
 /* Writes the model if the agent has requested it. The time is not counted in any step. */
@@ -191,9 +211,9 @@ static void report_stop(const struct node *n)
 int node_train_by(struct node *n, const struct node_work *work, void *owner, struct err *e)
 {
     node_does *const doing[N_WORKER_WANTS] = {
-        [WORKER_COMPUTES] = compute_work,    [WORKER_UPDATES] = update_work,
-        [WORKER_STORES] = store_params,      [WORKER_WAITS] = wait_for_go,
-        [WORKER_EVALUATES] = evaluate_model, [WORKER_RECORDS] = record_step};
+        [WORKER_COMPUTES] = compute_work, [WORKER_UPDATES] = update_work,      [WORKER_STORES] = store_params,
+        [WORKER_WAITS] = wait_for_go,     [WORKER_EVALUATES] = evaluate_model, [WORKER_SCORES] = score_model,
+        [WORKER_RECORDS] = record_step};
     struct training t = {.n = n,
                          .watch = exchange_watch(n->exchange),
                          .work = work,

@@ -1,7 +1,5 @@
 /* train_net -- the steps of a worker whose model is psgd's own network: mini-batches of its shard, gradients,
  * and the evaluation on the test set. */
-#include <math.h>
-
 #include "runner/core/accumulation.h"
 #include "runner/node.h"
 #include "shared/base/clock.h"
@@ -92,8 +90,7 @@ static int measure_model(void *owner, double *loss, double *accuracy, struct err
         node_swap_model(n);
     }
     *loss = metrics_loss(n->metrics);
-    if (!metrics_value(n->metrics, METRIC_ACCURACY, accuracy))
-        *accuracy = NAN;
+    *accuracy = metrics_accuracy(n->metrics);
     return 0;
 }
 

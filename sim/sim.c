@@ -116,6 +116,7 @@ static int open_exchange(struct sim *s, struct sim_node *n, struct err *e)
     cfg.blocks = &s->blocks;
     cfg.n_params = s->workload->n_params;
     cfg.n_statistics = s->workload->n_params - s->workload->n_trained;
+    cfg.n_test_sums = s->workload->n_test_sums;
     cfg.ranges = s->workload->ranges;
     cfg.params = n->params;
     cfg.grads = n->grads;

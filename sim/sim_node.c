@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runner/exchange/barrier.h"
+#include "runner/exchange/test_sum.h"
 #include "sim/sim.h"
 
 static void add_time(struct sim_node *n, enum phase phase, double seconds)
@@ -142,7 +143,7 @@ static int begin_evaluation(struct sim *s, struct sim_node *n, struct err *e)
 {
     (void)e;
     n->phase = SIM_EVALUATES;
-    n->now += s->eval_time_s / n->speed;
+    n->now += s->eval_time_s / n->speed / (test_sum_is_used(n->x) ? s->set.node_count : 1);
     note_computing(s, n);
     return 0;
 }
@@ -159,6 +160,27 @@ static int name_own_gradient(struct sim *s, const struct sim_node *n, struct err
             break;
         }
     return e->code;
+}
+
+/* Draws the time of the step once more, because the step that follows an evaluation begins only now. */
+static int note_evaluation(struct sim *s, struct sim_node *n, double loss, double accuracy, struct err *e)
+{
+    n->eval_loss = loss;
+    n->eval_accuracy = accuracy;
+    if (s->records && sim_record_evaluation(s->records, n, e) < 0)
+        return e->code;
+    if (worker_evaluated(&n->worker, loss, accuracy, e) < 0)
+        return e->code;
+    draw_step_time(s, n);
+    return 0;
+}
+
+static int score(struct sim *s, struct sim_node *n, struct err *e)
+{
+    double loss, accuracy;
+
+    s->workload->ops->score(s->workload, test_sum_numbers(n->x), &loss, &accuracy);
+    return note_evaluation(s, n, loss, accuracy, e);
 }
 
 /* Asks the worker what to do until the node computes, evaluates, waits or has ended. */
@@ -178,6 +200,8 @@ static int advance_node(struct sim *s, struct sim_node *n, struct err *e)
         if (n->wants == WORKER_GOES_ON || (n->wants == WORKER_WAITS && n->node >= 0))
             add_reading_time(s, n);
         if (n->wants == WORKER_RECORDS && record_rows(s, n, e) < 0)
+            return e->code;
+        if (n->wants == WORKER_SCORES && score(s, n, e) < 0)
             return e->code;
         if (n->wants == WORKER_UPDATES && worker_updated(&n->worker, n->lr, e) < 0)
             return e->code; /* its function has updated, too */
@@ -244,28 +268,29 @@ static int end_block(struct sim *s, struct sim_node *n, struct err *e)
     return advance_node(s, n, e);
 }
 
-/* Draws the time of the step once more, because the step that follows an evaluation begins only now. */
 static int end_evaluation(struct sim *s, struct sim_node *n, struct err *e)
 {
     double loss = NAN, accuracy = NAN;
-    int rc = s->workload->ops->evaluate(s->workload, sim_model_of(s, n), n->step.n_done, &loss, &accuracy, e);
+    int rc;
 
+    if (test_sum_is_used(n->x)) {
+        s->workload->ops->test(s->workload, n->node, sim_model_of(s, n), test_sum_numbers(n->x));
+        return advance_node(s, n, e);
+    }
+    rc = s->workload->ops->evaluate(s->workload, sim_model_of(s, n), n->step.n_done, &loss, &accuracy, e);
     if (rc < 0)
         return rc;
     if (s->records && sim_record_metrics(s->records, n, s->workload, e) < 0)
         return e->code;
-    if (rc != WORKLOAD_HAS_NO_TEST) {
-        if (!s->workload->has_test && step_check_test(&n->step, loss, step_is_last(&n->step), e) < 0)
-            return e->code; /* a program's, of which the worker does not know */
-        n->eval_loss = loss;
-        n->eval_accuracy = accuracy;
-        if (s->records && sim_record_evaluation(s->records, n, e) < 0)
+    if (rc == WORKLOAD_HAS_NO_TEST) {
+        if (worker_evaluated(&n->worker, loss, accuracy, e) < 0)
             return e->code;
+        draw_step_time(s, n);
+        return advance_node(s, n, e);
     }
-    if (worker_evaluated(&n->worker, loss, accuracy, e) < 0)
-        return e->code;
-    draw_step_time(s, n);
-    return advance_node(s, n, e);
+    if (!s->workload->has_test && step_check_test(&n->step, loss, step_is_last(&n->step), e) < 0)
+        return e->code; /* a program's, of which the worker does not know */
+    return note_evaluation(s, n, loss, accuracy, e) < 0 ? e->code : advance_node(s, n, e);
 }
 
 static int check_time(const struct sim *s, const struct sim_node *n, struct err *e)

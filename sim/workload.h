@@ -50,6 +50,10 @@ struct workload_ops {
     /* After so many steps of the node that evaluates. *accuracy NAN: none. */
     int (*evaluate)(struct workload *load, const float *params, uint64_t step, double *loss, double *accuracy,
                     struct err *e);
+    /* Where the test set is divided (n_test_sums > 0): *sums of the node's part of it, and the results of the
+     * sums of all nodes. */
+    void (*test)(struct workload *load, int node, const float *params, double *sums);
+    void (*score)(struct workload *load, const double *sums, double *loss, double *accuracy);
     /* Measures a step and an evaluation. NULL: costs.c does, by repeating them. */
     int (*measure)(struct workload *load, double *step_s, double *eval_s, struct err *e);
     /* *out: the tensors of a model file, as views of `params`; if that is NULL, of a vector that the workload
@@ -65,6 +69,7 @@ struct workload { /* the common part, at the beginning of each one's struct */
     const float *momentum;      /* (n_params - n_trained) net_momentum(); NULL: there are no statistics */
     bool has_labels;            /* accuracy is defined; of a program: one has been given */
     struct step_text text;
+    size_t n_test_sums;            /* shared/job/test_part.h; 0: each node evaluates on the whole test set */
     bool has_test;                 /* loss of an evaluation is defined */
     double spent_s;                /* real time of a network's gradients and evaluations so far */
     const char *arch;              /* the model's document; NULL: none */

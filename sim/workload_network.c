@@ -14,6 +14,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/file.h"
 #include "shared/base/json.h"
+#include "shared/job/test_part.h"
 #include "shared/records/weights.h"
 #include "sim/sim.h"
 
@@ -66,36 +67,59 @@ static int network_gradient(struct workload *load, const struct workload_batch *
     return 0;
 }
 
+/* Adds up the metrics of the model on a part of the test set, which all loaders have. */
+static void measure_part(struct network *w, const float *params, struct test_part part)
+{
+    const struct loader *l = &w->loaders[0];
+    size_t batch = (size_t)w->max_batch;
+    double begun;
+
+    memcpy(net_params(w->net), params, w->base.n_params * sizeof *params);
+    begun = clock_now();
+    metrics_begin(w->metrics);
+    for (size_t i = 0; i < part.n; i += batch) {
+        size_t k = part.n - i < batch ? part.n - i : batch;
+        struct truth truth = loader_truth(&w->batch);
+
+        loader_test(l, part.first + i, k, &w->batch);
+        metrics_add(w->metrics, net_forward(w->net, w->batch.x, (int)k), &truth, (int)k);
+    }
+    w->base.spent_s += clock_now() - begun;
+}
+
 static int network_evaluate(struct workload *load, const float *params, uint64_t step, double *loss,
                             double *accuracy, struct err *e)
 {
     struct network *w = (struct network *)load;
-    const struct loader *l = &w->loaders[0]; /* all have the same test set */
-    size_t batch = (size_t)w->max_batch;
-    double begun;
 
     (void)step, (void)e;
     if (!w->has_evaluated || memcmp(w->evaluated, params, load->n_params * sizeof *params) != 0) {
         memcpy(w->evaluated, params, load->n_params * sizeof *params);
-        memcpy(net_params(w->net), params, load->n_params * sizeof *params);
-        begun = clock_now();
-        metrics_begin(w->metrics);
-        for (size_t i = 0; i < l->n_test; i += batch) {
-            size_t k = l->n_test - i < batch ? l->n_test - i : batch;
-            struct truth truth = loader_truth(&w->batch);
-
-            loader_test(l, i, k, &w->batch);
-            metrics_add(w->metrics, net_forward(w->net, w->batch.x, (int)k), &truth, (int)k);
-        }
+        measure_part(w, params, (struct test_part){0, w->loaders[0].n_test});
         w->loss = metrics_loss(w->metrics);
-        if (!metrics_value(w->metrics, METRIC_ACCURACY, &w->accuracy))
-            w->accuracy = NAN;
+        w->accuracy = metrics_accuracy(w->metrics);
         w->has_evaluated = true;
-        load->spent_s += clock_now() - begun;
     }
     *loss = w->loss;
     *accuracy = w->accuracy;
     return 0;
+}
+
+static void network_test(struct workload *load, int node, const float *params, double *sums)
+{
+    struct network *w = (struct network *)load;
+
+    measure_part(w, params, test_part_of(w->loaders[0].n_test, w->set->node_count, node));
+    metrics_sums(w->metrics, sums);
+}
+
+static void network_score(struct workload *load, const double *sums, double *loss, double *accuracy)
+{
+    struct network *w = (struct network *)load;
+
+    metrics_set_sums(w->metrics, sums);
+    *loss = metrics_loss(w->metrics);
+    *accuracy = metrics_accuracy(w->metrics);
 }
 
 static size_t network_tensors(struct workload *load, const float *params, const struct tensor_view **out)
@@ -137,6 +161,8 @@ static void network_free(struct workload *load, const char *why_failed)
 static const struct workload_ops ops = {.begin = network_begin,
                                         .gradient = network_gradient,
                                         .evaluate = network_evaluate,
+                                        .test = network_test,
+                                        .score = network_score,
                                         .tensors = network_tensors,
                                         .free = network_free};
 
@@ -199,7 +225,8 @@ int workload_network(struct workload **out, const struct settings *set, const st
     w->blocks = b;
     blas_set_threads(set->threads, 1);
     blas_allow_onednn(set->math == MATH_AUTO);
-    if (load_model(w, folder, e) < 0 || load_shards(w, folder, e) < 0 || make_room(w, e) < 0) {
+    if (load_model(w, folder, e) < 0 || test_sums_in(&w->base.n_test_sums, set, &w->spec, e) < 0 ||
+        load_shards(w, folder, e) < 0 || make_room(w, e) < 0) {
         network_free(&w->base, NULL);
         return e->code;
     }
@@ -211,6 +238,7 @@ int workload_network(struct workload **out, const struct settings *set, const st
                                 .momentum = net_momentum(w->net),
                                 .has_labels = loader_has_labels(&w->loaders[0]),
                                 .text = loader_text(&w->loaders[0], set, b),
+                                .n_test_sums = w->base.n_test_sums,
                                 .has_test = w->loaders[0].n_test > 0,
                                 .arch = w->arch,
                                 .preprocessing = w->preprocessing,

@@ -51,7 +51,7 @@ psgd.tabs.push({
                 h(
                     'p.hint',
                     {},
-                    'Each worker tests its model on the whole test set; the counts are those of one worker. Shaded by the share of the row. Recall: of the samples with a label, those predicted as it. Precision: of those predicted as it, those that are.',
+                    'The counts are those of one worker, of the whole test set. Shaded by the share of the row. Recall: of the samples with a label, those predicted as it. Precision: of those predicted as it, those that are.',
                 ),
             ];
         }

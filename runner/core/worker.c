@@ -9,13 +9,14 @@
 #include "runner/exchange/finish_vote.h"
 #include "runner/exchange/save_vote.h"
 #include "runner/exchange/stop_vote.h"
+#include "runner/exchange/test_sum.h"
 
 typedef int state(struct worker *w, struct worker_request *request, struct err *e);
 
 static state at_epoch, at_row, at_shared_row, in_blocks, at_gradient, at_update, at_updated, at_params,
     at_step_end, at_vote, after_step, at_saved, at_point, at_point_reached, at_next_row, at_epoch_end,
-    at_epoch_reached, at_epoch_eval, at_close, after_close, at_last_barrier, at_last_eval, at_share,
-    after_eval, at_end, is_done, at_rounds, at_barrier, at_release, after_event;
+    at_epoch_reached, at_epoch_eval, at_close, after_close, at_last_barrier, at_last_eval, at_test_sum,
+    at_totals, at_share, after_eval, at_end, is_done, at_rounds, at_barrier, at_release, after_event;
 
 static struct stopwatch *watch_of(const struct worker *w)
 {
@@ -55,7 +56,7 @@ static int save_state(struct worker *w, struct worker_request *request, uint64_t
 static int ask_evaluation(struct worker *w, enum worker_place at)
 {
     w->at = at;
-    w->state = at_share;
+    w->state = test_sum_is_used(w->cfg.exchange) ? at_test_sum : at_share;
     return WORKER_EVALUATES;
 }
 
@@ -365,6 +366,19 @@ static int at_last_eval(struct worker *w, struct worker_request *request, struct
     if (w->is_unevaluated)
         return ask_evaluation(w, AT_JOB_END);
     return check_test(w, e) < 0 ? e->code : go_to(w, after_eval);
+}
+
+static int at_test_sum(struct worker *w, struct worker_request *request, struct err *e)
+{
+    (void)request;
+    return after_call(w, test_sum_share(w->cfg.exchange, w->cfg.step->n_done, e), at_totals);
+}
+
+static int at_totals(struct worker *w, struct worker_request *request, struct err *e)
+{
+    (void)request, (void)e;
+    w->state = at_share;
+    return WORKER_SCORES;
 }
 
 int worker_evaluated(struct worker *w, double loss, double accuracy, struct err *e)

@@ -42,6 +42,8 @@
  *   after_close      rows of comm.csv of that exchange               WORKER_RECORDS    at_last_barrier
  *   at_last_barrier  for the servers' model (asgd); may wait                           at_last_eval
  *   at_last_eval     unless this model was evaluated already         WORKER_EVALUATES  at_share
+ *   at_test_sum      after an evaluation, if the test set is divided; waits                at_totals
+ *   at_totals        the results on the whole test set               WORKER_SCORES     at_share
  *   at_share         evaluations that nodes decide by; may wait                        after_eval
  *   after_eval       within an epoch                                                   at_point
  *                    at an epoch's end, unless it is saved           WORKER_SAVES      at_epoch
@@ -87,14 +89,17 @@ enum worker_wants {
     /* The gradient of a block of a mini-batch: then call worker_computed, or, of a program that also updates,
      * worker_reported */
     WORKER_COMPUTES,
-    WORKER_ABSTAINS,  /* nothing: this step has no gradient of this worker */
-    WORKER_UPDATES,   /* the program's optimizer updates params: then call worker_updated */
-    WORKER_STORES,    /* a program's own tensors are to be in params */
-    WORKER_WAITS,     /* events of the mesh, until worker_waits is false; a server: one */
-    WORKER_EVALUATES, /* the model on the test set: then call worker_evaluated */
-    WORKER_RECORDS,   /* the row of train.csv, if there is one, and rows of comm.csv for a closed round */
-    WORKER_SAVES,     /* a checkpoint */
-    WORKER_IS_DONE,   /* the node's part is over */
+    WORKER_ABSTAINS, /* nothing: this step has no gradient of this worker */
+    WORKER_UPDATES,  /* the program's optimizer updates params: then call worker_updated */
+    WORKER_STORES,   /* a program's own tensors are to be in params */
+    WORKER_WAITS,    /* events of the mesh, until worker_waits is false; a server: one */
+    /* The model on the test set: then call worker_evaluated. If test_sum_is_used, on this worker's part of
+     * it: then put the sums into test_sum_numbers; WORKER_SCORES follows. */
+    WORKER_EVALUATES,
+    WORKER_SCORES,  /* the sums of all workers are there: then call worker_evaluated */
+    WORKER_RECORDS, /* the row of train.csv, if there is one, and rows of comm.csv for a closed round */
+    WORKER_SAVES,   /* a checkpoint */
+    WORKER_IS_DONE, /* the node's part is over */
     N_WORKER_WANTS
 };
 

@@ -122,7 +122,7 @@ bool exchange_waits(const struct exchange *x)
         if (x->channels[i].is_waiting)
             return true;
     return x->feed.waits || x->stop_vote.waits || x->finish_vote.waits || x->save_vote.waits ||
-           barrier_waits(x);
+           x->test_sum.waits || barrier_waits(x);
 }
 
 /* An early contribution to the next round does not end the wait for this one. */
@@ -136,7 +136,8 @@ int exchange_end_wait(struct channel *ch, int rc)
 /* Does the channel wait for a node that has left? */
 static bool cannot_complete(const struct channel *ch)
 {
-    if (barrier_waits(ch->x) || ((ch->x->stop_vote.waits || ch->x->save_vote.waits) && ch->server) ||
+    if (barrier_waits(ch->x) ||
+        ((ch->x->stop_vote.waits || ch->x->save_vote.waits || ch->x->test_sum.waits) && ch->server) ||
         (ch->x->feed.waits && ch->server == FEED_SERVER))
         return channel_has_left(ch, ch->server);
     return ch->is_waiting && ch->x->handlers.cannot_complete(ch);
@@ -627,6 +628,10 @@ void exchange_waits_for(const struct exchange *x, char *out, size_t size)
     }
     if (save_vote_awaits(x) != STALL_NO_NODE) {
         save_vote_waits_for(x, out, size);
+        return;
+    }
+    if (x->test_sum.waits) {
+        test_sum_waits_for(x, out, size);
         return;
     }
     if (barrier_waits(x)) {

@@ -49,6 +49,7 @@ struct exchange_config {
     bool shares_evaluations;     /* stop_vote.h: they may end the job, or a codec of the job reads them */
     double target_accuracy;      /* 0: none */
     int patience;                /* 0: none */
+    size_t n_test_sums;          /* test_sum.h; 0: every worker has the whole test set, or there is none */
     enum combine_path_kind path; /* of a rule that combines */
     struct aggregate aggregate;
     enum overlap overlap;

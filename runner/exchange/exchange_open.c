@@ -172,7 +172,7 @@ static int open_peer_stats(struct exchange *x, struct err *e)
 
     if (peer_stats_open(&x->peer_stats, n, e) < 0 || stall_open(&x->stall, n, e) < 0 ||
         barrier_open(x, e) < 0 || stop_vote_open(x, e) < 0 || finish_vote_open(x, e) < 0 ||
-        save_vote_open(x, e) < 0)
+        save_vote_open(x, e) < 0 || test_sum_open(x, e) < 0)
         return e->code;
     if (!x->rule && n > PEER_STATS_AT_ONCE)
         return 0;
@@ -253,6 +253,7 @@ void exchange_free(struct exchange *x)
     stop_vote_clear(&x->stop_vote);
     finish_vote_clear(&x->finish_vote);
     save_vote_clear(&x->save_vote);
+    test_sum_clear(&x->test_sum);
     free(x->links);
     free(x);
 }
@@ -269,8 +270,12 @@ struct exchange_range exchange_range(const struct exchange *x)
 
 size_t exchange_limit(const struct exchange *x)
 {
-    const size_t of_host[] = {agreement_bytes(&x->channels[0].round.agreement), barrier_bytes(x),
-                              STOP_VOTE_BYTES, whole_bytes(x, WHOLE_MEASURES), whole_bytes(x, WHOLE_NORM)};
+    const size_t of_host[] = {agreement_bytes(&x->channels[0].round.agreement),
+                              barrier_bytes(x),
+                              STOP_VOTE_BYTES,
+                              whole_bytes(x, WHOLE_MEASURES),
+                              whole_bytes(x, WHOLE_NORM),
+                              test_sum_bytes(x)};
     size_t limit = 0;
 
     for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++)

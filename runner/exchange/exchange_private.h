@@ -11,6 +11,7 @@
 #include "runner/exchange/save_vote.h"
 #include "runner/exchange/stall.h"
 #include "runner/exchange/stop_vote.h"
+#include "runner/exchange/test_sum.h"
 
 struct exchange {
     struct exchange_config cfg;
@@ -30,6 +31,7 @@ struct exchange {
     struct stop_vote stop_vote;
     struct finish_vote finish_vote;
     struct save_vote save_vote;
+    struct test_sum test_sum;
     struct feed feed;
     int n_left, n_lost; /* of the workers; a lost one counts as left, too */
     bool is_finished;   /* exchange_set_finished(); on a server: all workers are */

@@ -39,6 +39,8 @@ int stall_awaits(const struct exchange *x)
     if (node == STALL_NO_NODE)
         node = save_vote_awaits(x);
     if (node == STALL_NO_NODE)
+        node = test_sum_awaits(x);
+    if (node == STALL_NO_NODE)
         node = barrier_awaits(x);
     if (node != STALL_NO_NODE)
         return node;

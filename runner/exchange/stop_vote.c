@@ -335,7 +335,9 @@ int stop_vote_on_message(struct exchange *x, const struct mesh_event *ev)
         [STOP_VOTE_FINISHED] = finish_vote_on_finished,
         [STOP_VOTE_LAST] = finish_vote_on_last,
         [STOP_VOTE_POINT] = save_vote_on_point,
-        [STOP_VOTE_SAVED] = save_vote_on_saved};
+        [STOP_VOTE_SAVED] = save_vote_on_saved,
+        [STOP_VOTE_PART] = test_sum_on_part,
+        [STOP_VOTE_TOTAL] = test_sum_on_total};
     uint32_t kind = ev->head.index;
 
     if (kind >= STOP_VOTE_KINDS || (kind <= STOP_VOTE_RESULT && !x->stop_vote.is_on))

@@ -51,6 +51,8 @@ enum stop_vote_kind {
     STOP_VOTE_LAST,
     STOP_VOTE_POINT, /* this and the next one: save_vote.h */
     STOP_VOTE_SAVED,
+    STOP_VOTE_PART, /* this and the next one: test_sum.h */
+    STOP_VOTE_TOTAL,
     STOP_VOTE_KINDS
 };
 
@@ -103,10 +105,10 @@ bool stop_vote_close_changes(const struct exchange *x);
 /* Have workers made local steps since the last exchange of a rule with local steps? */
 bool stop_vote_closes_within_round(const struct exchange *x);
 
-/* For the exchange, finish_vote.c and save_vote.c. The node that collects the workers' messages, and whether
- * a worker has not left; sends a frame of that kind, whose round is `round`, to one node, to all other
- * workers that have not left, or, on a worker, to all servers but the first, the coordinator. CODEC_GO or a
- * code. */
+/* For the exchange, finish_vote.c, save_vote.c and test_sum.c. The node that collects the workers' messages,
+ * and whether a worker has not left; sends a frame of that kind, whose round is `round`, to one node, to all
+ * other workers that have not left, or, on a worker, to all servers but the first, the coordinator. CODEC_GO
+ * or a code. */
 int stop_vote_coordinator(const struct exchange *x);
 bool stop_vote_is_present(const struct exchange *x, int worker);
 int stop_vote_send(struct exchange *x, int to, enum stop_vote_kind kind, uint64_t round, const void *payload,

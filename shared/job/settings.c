@@ -72,6 +72,7 @@ static const struct json_field fields[] = {
     F(target_accuracy, JSON_FIELD_DOUBLE, .min = 0, .max = 1, .may_change = true),
     F(patience, JSON_FIELD_INT, .min = 0, .max = 1e6, .may_change = true),
     F(shares_evaluations, JSON_FIELD_BOOL, .required = false, .may_change = true),
+    F(divides_test, JSON_FIELD_BOOL, .required = false, .may_change = true),
     F(round_timeout_s, JSON_FIELD_DOUBLE, .min = 0.1, .max = 1e6, .may_change = true),
     F(on_node_loss, JSON_FIELD_CHOICE, .choices = ON_NODE_LOSS_CHOICES, .may_change = true),
     F(min_nodes, JSON_FIELD_INT, .min = 1, .max = SIMULATED_NODES_MAX, .may_change = true),
@@ -253,6 +254,10 @@ int settings_check(const struct settings *s, struct err *e)
                        "/checkpoint_steps: there are checkpoints every %d epochs already; leave one of "
                        "--checkpoint-every and --checkpoint-steps out",
                        s->checkpoint_every);
+    if (s->divides_test && (s->sync != SYNC_SSGD || s->on_node_loss == NODE_LOSS_CONTINUES || s->executor))
+        return err_set(
+            e, ERR_CONFIG,
+            "/divides_test: only workers that evaluate together, and end together, divide a test set");
     if (settings_block_samples(s) > BLOCK_SAMPLES_MAX)
         return err_set(e, ERR_CONFIG,
                        "/accumulate: %d passes of %d samples are more than %d samples in a step",

@@ -101,6 +101,7 @@ struct settings {
     double target_accuracy;              /* accuracy on the test set at which the job ends; 0: none */
     int patience;            /* one bad evaluation (exchange/stop_rule.h) more ends the job; 0: none does */
     bool shares_evaluations; /* all nodes get the mean of the workers' evaluations, for their codecs */
+    bool divides_test;       /* over the workers: shared/job/test_part.h */
     int eval_every;          /* steps between evaluations within an epoch; 0: at its end only */
     double round_timeout_s;  /* longest wait for one contribution of a round before the job fails */
     enum transport_kind transport; /* of messages between nodes */

@@ -75,7 +75,7 @@ int node_package_files(struct package_file out[PACKAGE_FILES_MAX], const struct 
     out[0] = (struct package_file){"train.safetensors", &s->shards[n->at.node]};
     if (s->settings.executor)
         return 1;
-    out[1] = (struct package_file){"test.safetensors", &s->test};
+    out[1] = (struct package_file){"test.safetensors", s->tests ? &s->tests[n->at.node] : &s->test};
     return 2;
 }
 

@@ -136,6 +136,9 @@ void submission_clear(struct submission *s)
     for (int i = 0; s->shards && i < s->settings.node_count; i++)
         blob_clear(&s->shards[i]);
     free(s->shards);
+    for (int i = 0; s->tests && i < s->settings.node_count; i++)
+        blob_clear(&s->tests[i]);
+    free(s->tests);
     for (size_t i = 0; s->checkpoints && i < s->n_nodes; i++)
         blob_clear(&s->checkpoints[i]);
     free(s->checkpoints);

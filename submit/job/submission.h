@@ -72,6 +72,7 @@ struct submission {
     uint64_t model_bytes;  /* upper limit of the size of a result's model file; 0: not known */
 
     struct blob settings_blob, model, test, *shards; /* shards: (node_count) */
+    struct blob *tests; /* (node_count): the parts of `test`, if they are shipped in its place; or NULL */
     struct blob preprocessing; /* what was learned from the data, for the model's file; empty: no data */
     struct codec_blobs codec, server_codec; /* server_codec: empty if servers use the workers' codec */
     struct blob weights;                    /* initial weights of every node; empty: drawn from the seed */

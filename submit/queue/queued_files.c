@@ -212,7 +212,10 @@ static struct blob *find_blob(struct submission *s, size_t node, enum package p,
         {PACKAGE_TRAINER, TRAINER_PACKAGE_NAME, &s->trainer},
         {PACKAGE_DATA, "train.safetensors",
          s->shards && (int)node < s->settings.node_count ? &s->shards[node] : NULL},
-        {PACKAGE_DATA, "test.safetensors", &s->test},
+        {PACKAGE_DATA, "test.safetensors",
+         !s->tests                            ? &s->test
+         : (int)node < s->settings.node_count ? &s->tests[node]
+                                              : NULL},
     };
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -264,9 +267,12 @@ static int open_package(struct submission *s, size_t node, enum package p, json_
 static int open_packages(struct submission *s, const json_t *nodes, struct err *e)
 {
     s->shards = calloc((size_t)s->settings.node_count, sizeof *s->shards);
+    if (s->settings.divides_test)
+        s->tests = calloc((size_t)s->settings.node_count, sizeof *s->tests);
     if (s->settings.starts_from != STARTS_FROM_SEED)
         s->checkpoints = calloc(s->n_nodes, sizeof *s->checkpoints);
-    if (!s->shards || (s->settings.starts_from != STARTS_FROM_SEED && !s->checkpoints))
+    if (!s->shards || (s->settings.divides_test && !s->tests) ||
+        (s->settings.starts_from != STARTS_FROM_SEED && !s->checkpoints))
         return err_set(e, ERR_NOMEM, "no memory for %zu nodes", s->n_nodes);
     for (size_t i = 0; i < s->n_nodes; i++) {
         const json_t *packages = json_object_get(json_array_get(nodes, i), "packages");

@@ -254,6 +254,23 @@ const char *rule_settings_own_state(const struct submission *s, const struct cod
     return NULL;
 }
 
+/* With --compress-down each worker has a copy of the servers' parameters of its own, and running statistics
+ * are known to be equal only where the host combines them. */
+bool rule_settings_divides_test(const struct submission *s, const struct codec_facts *f)
+{
+    const struct settings *set = &s->settings;
+    const struct combine_path_rule rule = {.overlaps = f->overlaps};
+    bool has_statistics = s->model_spec.n_trained < s->model_spec.n_params;
+
+    if (set->sync != SYNC_SSGD || set->on_node_loss == NODE_LOSS_CONTINUES || set->node_count < 2 ||
+        set->trainer[0] || s->opt->simulation.gradients > 0)
+        return false;
+    if (!f->ends_equal || f->has_events || set->compress_down[0] || s->server_codec.object.len > 0)
+        return false;
+    return f->combines ? f->sends_grads || !combine_path_overlaps(&rule, set->overlap)
+                       : f->sends_grads && !has_statistics;
+}
+
 int rule_settings_check_compression(const struct submission *s, const struct codec_facts *f, struct err *e)
 {
     const struct settings *set = &s->settings;

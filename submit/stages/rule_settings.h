@@ -19,6 +19,11 @@ bool rule_settings_is_quiescent(const struct codec_facts *f, const struct settin
  * of one serves any number of workers. Otherwise why not. */
 const char *rule_settings_own_state(const struct submission *s, const struct codec_facts *f);
 
+/* Once the path is chosen: may the test set be divided over the workers (settings.divides_test), as far as
+ * the rule and the settings go? Whenever workers evaluate, their models must be equal; of a rule that
+ * exchanges parameters they are at the end of a round. */
+bool rule_settings_divides_test(const struct submission *s, const struct codec_facts *f);
+
 /* Once the servers are chosen: the limits of the codec. ERR_CODEC. */
 int rule_settings_check_limits(const struct submission *s, const struct codec_facts *f, struct err *e);
 /* Once servers and model are known: sets the path and the overlap of a rule that combines, so that all nodes

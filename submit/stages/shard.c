@@ -9,6 +9,7 @@
 #include "shared/base/json.h"
 #include "shared/job/blocks.h"
 #include "shared/job/partition.h"
+#include "shared/job/test_part.h"
 #include "shared/records/tensor_file.h"
 #include "submit/data/transform.h"
 #include "submit/files/temp.h"
@@ -235,32 +236,54 @@ static int make_shard(struct submission *s, int worker, const struct blocks *b, 
     return e->code;
 }
 
-/* Describes the samples of a half in their order; returns the number of tensors. */
-static size_t describe_half(struct tensor_view out[2], const struct dataset *d, bool is_test)
+/* Describes samples of a half in their order; returns the number of tensors. */
+static size_t describe_half(struct tensor_view out[2], const struct dataset *d, bool is_test,
+                            struct test_part part)
 {
-    const void *x = is_test ? d->test_x : d->train_x;
-    const void *labels = is_test ? d->test_y : d->train_y, *targets = is_test ? d->test_t : d->train_t;
-    size_t n = is_test ? d->n_test : d->n_train;
+    size_t bytes = (dataset_is_stream(d) ? d->stream.time : (size_t)shape_count(&d->shape)) *
+                   tensor_type_size(d->x_type);
+    const char *x = (const char *)(is_test ? d->test_x : d->train_x) + part.first * bytes;
+    const int32_t *labels = is_test ? d->test_y : d->train_y;
+    const float *targets = is_test ? d->test_t : d->train_t;
 
-    if (!dataset_is_stream(d))
-        return describe_columns(out, d, n, x, labels ? labels : targets);
-    out[0] = describe_tokens(d, 1, n, x);
-    return 1;
+    if (dataset_is_stream(d)) {
+        out[0] = describe_tokens(d, 1, part.n, x);
+        return 1;
+    }
+    if (labels)
+        return describe_columns(out, d, part.n, x, labels + part.first);
+    return describe_columns(out, d, part.n, x, targets ? targets + part.first * (size_t)d->n_targets : NULL);
 }
 
-static int make_test(struct submission *s, const struct dataset *d, const struct temp *t, struct err *e)
+static int make_test(struct blob *out, const struct dataset *d, struct test_part part,
+                     const struct settings *set, const struct temp *t, struct err *e)
 {
     struct tensor_view tensors[2];
     char path[PATH_MAX], bytes[40];
     const struct tensor_meta meta[] = {
-        {"dataset", s->settings.dataset}, {dataset_is_stream(d) ? "bytes_per_token" : NULL, bytes}, {0}};
-    size_t n = describe_half(tensors, d, true);
+        {"dataset", set->dataset}, {dataset_is_stream(d) ? "bytes_per_token" : NULL, bytes}, {0}};
+    size_t n = describe_half(tensors, d, true, part);
 
     snprintf(bytes, sizeof bytes, "%.17g", d->stream.bytes_per_token);
     if (file_join(path, sizeof path, t->path, "test.safetensors", e) < 0 ||
         tensor_file_write_unsynced(path, tensors, n, meta, e) < 0)
         return e->code;
-    return blob_take_file(&s->test, path, e);
+    return blob_take_file(out, path, e);
+}
+
+static int make_tests(struct submission *s, const struct dataset *d, const struct temp *t, struct err *e)
+{
+    const struct settings *set = &s->settings;
+    int rc = make_test(&s->test, d, (struct test_part){0, d->n_test}, set, t, e);
+
+    if (rc < 0 || !set->divides_test)
+        return rc;
+    s->tests = calloc((size_t)set->node_count, sizeof *s->tests);
+    if (!s->tests)
+        return err_set(e, ERR_NOMEM, "no memory for %d parts of the test set", set->node_count);
+    for (int w = 0; w < set->node_count && rc == 0; w++)
+        rc = make_test(&s->tests[w], d, test_part_of(d->n_test, set->node_count, w), set, t, e);
+    return rc;
 }
 
 static int make_all(struct submission *s, const struct blocks *b, struct cut *c, struct err *e)
@@ -273,7 +296,7 @@ static int make_all(struct submission *s, const struct blocks *b, struct cut *c,
         return err_set(e, ERR_NOMEM, "no memory for %d shards", s->settings.node_count);
     if (temp_open(&t, e) < 0)
         return e->code;
-    rc = make_test(s, c->data, &t, e);
+    rc = make_tests(s, c->data, &t, e);
     for (int w = 0; w < s->settings.node_count && rc == 0; w++) {
         e->code = 0;
         rc = interrupt_check(e) < 0 ? e->code : make_shard(s, w, b, c, &t, e);
@@ -451,6 +474,22 @@ static int note_preprocessing(struct submission *s, const struct preprocessing *
     return 0;
 }
 
+/* Do workers of a rule that exchanges parameters evaluate at the end of rounds only? The job's last
+ * evaluation follows its last round. */
+static bool evaluates_after_rounds(const struct settings *set)
+{
+    int every = set->local_steps > 0 ? set->local_steps : set->steps_per_epoch;
+    bool is_one_epoch = settings_steps(set) <= (uint64_t)set->steps_per_epoch;
+
+    return set->eval_every % every == 0 && (set->steps_per_epoch % every == 0 || is_one_epoch);
+}
+
+static bool divides_test(const struct submission *s, const struct dataset *d)
+{
+    return s->settings.divides_test && d->n_test >= (size_t)s->settings.node_count &&
+           test_sums_of(&s->model_spec) > 0 && (!s->sends_params || evaluates_after_rounds(&s->settings));
+}
+
 static int count_steps(struct settings *set, size_t n, struct err *e)
 {
     if (n > INT_MAX)
@@ -490,6 +529,7 @@ int shard_make(struct submission *s, const struct dataset *d, const struct prepr
         rc = divide_set(&part, &b, d, set, e);
     if (rc == 0)
         rc = count_steps(set, part.n_rows * samples_each(d), e);
+    set->divides_test = rc == 0 && divides_test(s, d);
     if (rc == 0)
         rc = make_all(s, &b, &c, e);
     if (rc == 0)
@@ -511,13 +551,14 @@ int shard_write_half(const char *path, const struct dataset *d, const struct pre
     const struct tensor_meta meta[] = {
         {"dataset", p->dataset}, {"predicts", d->n_classes ? "classes" : "values"}, {0}};
     struct transform_scale scale = {0};
+    bool is_test = strcmp(half, "test") == 0;
     struct tensor_view tensors[4];
     size_t n_tensors;
     int rc;
 
     if (preprocessing_scale(&scale, p, e) < 0)
         return e->code;
-    n_tensors = describe_half(tensors, d, strcmp(half, "test") == 0);
+    n_tensors = describe_half(tensors, d, is_test, (struct test_part){0, is_test ? d->n_test : d->n_train});
     n_tensors += describe_scale(tensors + n_tensors, &scale);
     rc = tensor_file_write_unsynced(path, tensors, n_tensors, meta, e);
     transform_scale_clear(&scale);

@@ -536,7 +536,10 @@ static int choose_servers(struct submission *s, const struct codec_facts *worker
         return e->hint[0] ? e->code : hint_servers(s, "", e);
     if (start_from_check_asgd(s, e) < 0)
         return hint_servers(s, "", e);
-    return rule_settings_choose_path(s, worker, e);
+    if (rule_settings_choose_path(s, worker, e) < 0)
+        return e->code;
+    s->settings.divides_test = rule_settings_divides_test(s, worker);
+    return 0;
 }
 
 /* Reads and checks the executor and its arguments, which its job has instead of codec, model and training. */

@@ -22,9 +22,11 @@ static uint64_t packed_bytes(const struct submission *s)
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < sizeof of_all / sizeof *of_all; i++)
-        bytes += of_all[i]->len;
+        bytes += of_all[i] == &s->test && s->tests ? 0 : of_all[i]->len;
     for (int i = 0; s->shards && i < s->settings.node_count; i++)
         bytes += s->shards[i].len;
+    for (int i = 0; s->tests && i < s->settings.node_count; i++)
+        bytes += s->tests[i].len;
     for (size_t i = 0; s->checkpoints && i < s->n_nodes; i++)
         bytes += s->checkpoints[i].len;
     return bytes;

@@ -162,6 +162,8 @@ static void print_division(const struct settings *set, const json_t *data)
         printf("; %lld training sample%s left out of the job", n_left, n_left == 1 ? " is" : "s are");
     print_groups(json_object_get(data, "block_groups"));
     printf("\n");
+    if (set->divides_test)
+        printf("Test set: each worker evaluates on a part of it\n");
 }
 
 /* A class name, cut to the column. */

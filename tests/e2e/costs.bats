@@ -85,3 +85,22 @@ order_length() { sed -nE 's/.* write\([0-9]+, "\{\\"attempt\\":1,\\"secret[^ ]*,
     [ "$(order_length worker-7)" -le 260 ]
     [ $(($(order_length server-7) - $(order_length server-3))) -le 480 ]
 }
+
+# shipped N: the bytes of the packages of N workers, each with its own.
+shipped() {
+    "$SUBMIT" pack -q -o "packed$1" --node_count "$1" --codec allreduce --model softmax --dataset digits:train=2400,test=1600 >/dev/null
+    python3 - "packed$1" <<'PY'
+import json, pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+nodes = json.loads((folder / "job.json").read_text())["nodes"]
+print(sum((folder / "packages" / sha).stat().st_size for n in nodes for p in n["packages"].values() for sha in p["files"].values()))
+PY
+}
+
+@test "all workers together are sent the data once, and each of them little besides" {
+    local data=$((4000 * (784 + 4))) two four
+    two=$(shipped 2)
+    four=$(shipped 4)
+    [ "$two" -lt $((data * 13 / 10)) ]
+    [ $(((four - two) / 2)) -lt 40000 ] # codec, model and settings of one worker more
+}

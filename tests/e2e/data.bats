@@ -28,6 +28,7 @@ less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
     [[ "$output" == *"(784)               (128)                     100480"* ]]
     [[ "$output" == *"24000 training and 4000 test samples of [28, 28, 1] bytes, 10 classes; transform unit"* ]]
     [[ "$output" == *"global batch 128, 187 steps an epoch, 374 in all; 64 training samples are left out of each epoch, in turn"* ]]
+    [[ "$output" == *"Test set: each worker evaluates on a part of it"* ]]
     [[ "$output" == *"samples              12000     12000"* ]]
     [ "$(ls --ignore=state)" = worker.json ] # the user's state folder has the secret of the job keys
 }

@@ -122,6 +122,7 @@ ready_by_hand() {
     grep -q 'The job continued without node(1): RunnerDied' log
     [ "$(jq -r '.state + " " + .nodes[0].state + " " + .nodes[1].state' out/run.json)" = "succeeded succeeded failed" ]
     [ "$(jq .models_agree out/run.json)" = true ]
+    [ "$(jq .settings.divides_test out/run.json)" = false ] # the lost worker's part would be missing
     grep -q 'continuing without it' out/logs/ps-0.log
     [ -s out/model/final.safetensors ]
 }

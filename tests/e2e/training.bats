@@ -160,6 +160,20 @@ for e in evals:
     assert abs(sum(c for a, b, c in cells if a == b) / n - m["accuracy"]) < 1e-6
 PY
     jq -e '[.files[].name] | index("records/metrics.csv") and index("records/confusion.csv")' out/run.json
+    # Each worker has evaluated a half of the test set; here each evaluates all of it.
+    "$SUBMIT" -q --codec fedavg --node_count 2 --epochs 2 --model asking.json --dataset "$FEW" --on-node-loss continue -o whole
+    [ "$(jq -c .settings.divides_test out/run.json whole/run.json | paste -sd' ')" = "true false" ]
+    cmp <(sort out/records/confusion.csv) <(sort whole/records/confusion.csv)
+    python3 - <<'PY'
+import csv
+def read(folder, name, value):
+    return {tuple(r.get(k) for k in ("node", "step", "metric")): float(r[value]) for r in csv.DictReader(open(f"{folder}/records/{name}.csv"))}
+for name, value in ("eval", "accuracy"), ("eval", "loss"), ("metrics", "value"):
+    parts, whole = read("out", name, value), read("whole", name, value)
+    assert parts.keys() == whole.keys()
+    for k in whole:
+        assert parts[k] == whole[k] if "accuracy" in (value, k[2]) or k[2] == "top5" else abs(parts[k] / whole[k] - 1) < 1e-6, k
+PY
     asking_model top5
     "$SUBMIT" -q --codec plain --node_count 1 --epochs 1 --model asking.json --dataset "$FEW" -o one
     [ "$(column one/records/metrics.csv metric)" = top5 ]

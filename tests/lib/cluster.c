@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "nn/optimizer.h"
+#include "runner/exchange/test_sum.h"
 #include "shared/base/rng.h"
+#include "shared/job/test_part.h"
 
 enum { N_LAYERS = 3 };
 static const float LR = CLUSTER_LR;
@@ -46,6 +48,12 @@ float cluster_gradient(uint64_t step, int block, size_t i)
 float cluster_target(int block, size_t i)
 {
     return (float)block + (float)i / 8;
+}
+
+double cluster_sum(int worker, uint64_t step, size_t i)
+{
+    return i < TEST_REAL_SUMS ? 1.0 / (double)(step + i + 3 * (size_t)worker)
+                              : (double)(step * i + (size_t)worker);
 }
 
 static int update(void *owner, size_t from, size_t n, uint64_t step, float lr_factor, const double *norm,
@@ -119,6 +127,7 @@ static void node_open(struct cluster *c, int slot)
                                                                       cfg->shares_evaluations,
                                                 .target_accuracy = cfg->target_accuracy,
                                                 .patience = cfg->patience,
+                                                .n_test_sums = cfg->n_test_sums,
                                                 .overlap = cfg->overlap,
                                                 .has_trainer = cfg->has_trainer,
                                                 .saves = cfg->saves,
@@ -274,6 +283,11 @@ static int evaluate_step(const struct cluster *c, struct cluster_node *n)
 {
     uint64_t step = n->step.n_done;
 
+    if (test_sum_is_used(n->x)) {
+        for (size_t i = 0; i < c->cfg.n_test_sums; i++)
+            test_sum_numbers(n->x)[i] = cluster_sum(n->node, step, i);
+        return 0;
+    }
     return worker_evaluated(&n->worker, (double)step, c->cfg.accuracy ? c->cfg.accuracy(n->node, step) : NAN,
                             &n->e);
 }
@@ -289,6 +303,8 @@ static int advance_node(const struct cluster *c, struct cluster_node *n)
             rc = compute_block(c, n);
         else if (n->wants == WORKER_EVALUATES)
             rc = evaluate_step(c, n);
+        else if (n->wants == WORKER_SCORES)
+            rc = worker_evaluated(&n->worker, test_sum_numbers(n->x)[0], NAN, &n->e);
         else if (n->wants < 0 || n->wants == WORKER_COMPUTES || n->wants == WORKER_ABSTAINS ||
                  n->wants == WORKER_WAITS || n->wants == WORKER_IS_DONE)
             return n->wants;

@@ -32,6 +32,7 @@ struct cluster_config {
     bool shares_evaluations; /* also without the two */
     /* The accuracy that a worker finds after that step; NULL: none */
     double (*accuracy)(int worker, uint64_t step);
+    size_t n_test_sums; /* of exchange_config: workers evaluate on parts, with the sums of cluster_sum() */
     enum overlap overlap;
     size_t n_params, n_statistics; /* the last of them are running statistics, exchanged as such */
     uint64_t seed;
@@ -87,6 +88,8 @@ void cluster_close(struct cluster *c);
 /* The synthetic gradient of a block in a step, independent of params. */
 float cluster_gradient(uint64_t step, int block, size_t i);
 float cluster_target(int block, size_t i);
+/* What a worker measures on its part of the test set after that step: number i. */
+double cluster_sum(int worker, uint64_t step, size_t i);
 const char *test_build_dir(void); /* $BUILD, as tests/run sets it */
 enum { TEST_CODEC_PATH = 512 };
 /* The path of the codec of this name, which is as cluster_config.codec. */

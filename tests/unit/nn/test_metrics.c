@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "shared/base/rng.h"
+#include "shared/job/test_part.h"
 #include "tests/unit/unit.h"
 
 enum { N_MAX = 2000 };
@@ -115,6 +116,44 @@ TEST(mse_and_rmse_compare_predictions_with_targets)
     assert_value(m, METRIC_MSE, 5);
     assert_value(m, METRIC_RMSE, sqrt(5));
     metrics_free(m);
+}
+
+TEST(the_sums_of_parts_are_those_of_the_whole)
+{
+    enum { N = 60, K = 5, N_SUMS = TEST_REAL_SUMS + 2 + METRIC_TOP_MAX + K * K };
+    const enum metric_kind *asked = ASK(METRIC_TOP2, METRIC_MSE, METRIC_CONFUSION);
+    struct metrics *whole = make(LOSS_SOFTMAX_CROSS_ENTROPY, K, true, asked);
+    struct metrics *part = make(LOSS_SOFTMAX_CROSS_ENTROPY, K, true, asked);
+    double sums[N_SUMS] = {0}, of_part[N_SUMS], expected, value;
+    float z[N * K];
+    int32_t labels[N];
+    struct rng r;
+    int n_classes;
+
+    rng_init(&r, 1, 2, 3);
+    for (int i = 0; i < N * K; i++)
+        z[i] = 4 * rng_uniform(&r);
+    for (int i = 0; i < N; i++)
+        labels[i] = (int32_t)rng_below(&r, K);
+    add(whole, z, labels, N);
+    for (int at = 0, n = 7; at < N; at += n, n = N - at < 31 ? N - at : 31) {
+        metrics_begin(part);
+        add(part, z + at * K, labels + at, n);
+        metrics_sums(part, of_part);
+        for (int i = 0; i < N_SUMS; i++)
+            sums[i] += of_part[i];
+    }
+    metrics_set_sums(part, sums);
+    assert_true(fabs(metrics_loss(part) - metrics_loss(whole)) < 1e-12);
+    assert_true(metrics_accuracy(part) == metrics_accuracy(whole));
+    assert_true(metrics_value(part, METRIC_TOP2, &value) && metrics_value(whole, METRIC_TOP2, &expected));
+    assert_true(value == expected);
+    assert_true(metrics_value(whole, METRIC_MSE, &expected));
+    assert_value(part, METRIC_MSE, expected);
+    assert_memory_equal(metrics_confusion(part, &n_classes), metrics_confusion(whole, &n_classes),
+                        K * K * sizeof(uint64_t));
+    metrics_free(whole);
+    metrics_free(part);
 }
 
 TEST(regression_has_no_accuracy)
@@ -312,6 +351,7 @@ int main(void)
         cmocka_unit_test(top_k_counts_labels_among_the_k_largest),
         cmocka_unit_test(ties_for_the_fifth_largest_output_go_to_the_first),
         cmocka_unit_test(mse_and_rmse_compare_predictions_with_targets),
+        cmocka_unit_test(the_sums_of_parts_are_those_of_the_whole),
         cmocka_unit_test(regression_has_no_accuracy),
         cmocka_unit_test(auc_worked_out_by_hand_with_ties),
         cmocka_unit_test(auc_is_the_fraction_of_correctly_ordered_pairs),

@@ -8,6 +8,8 @@
 
 #include "nn/optimizer.h"
 #include "runner/core/worker.h"
+#include "runner/exchange/test_sum.h"
+#include "shared/job/test_part.h"
 #include "tests/lib/cluster.h"
 
 enum { WORKERS = 3, SERVERS = 1, N = 5, TRACE = 256 };
@@ -108,7 +110,7 @@ static int update(struct own_node *n, const struct worker_request *request, stru
 /* One turn; false: it waits for another node. */
 static bool take_turn(struct own_node *n)
 {
-    static const char letters[] = ".COUP.ERSD";
+    static const char letters[] = ".COUP.ETRSD";
     struct worker_request request;
     struct mesh_event ev;
     struct err e = {0};
@@ -139,7 +141,9 @@ static bool take_turn(struct own_node *n)
         assert_ok(update(n, &request, &e));
     else if (wants == WORKER_RECORDS && request.train)
         n->train = *request.train;
-    else if (wants == WORKER_EVALUATES)
+    else if (wants == WORKER_EVALUATES && test_sum_is_used(n->x))
+        test_sum_numbers(n->x)[0] = distance_of(n);
+    else if (wants == WORKER_EVALUATES || wants == WORKER_SCORES)
         assert_ok(worker_evaluated(&n->worker, distance_of(n), NAN, &e));
     else if (wants == WORKER_IS_DONE)
         n->is_done = true;
@@ -176,6 +180,7 @@ static void open_node(struct own_job *j, int slot, const char *codec)
     cfg = exchange_config_of(&j->set, n->node);
     cfg.plugin = cluster_library(codec)->plugin;
     cfg.blocks = &j->blocks;
+    cfg.n_test_sums = j->set.divides_test ? TEST_REAL_SUMS : 0;
     cfg.n_params = N;
     cfg.params = n->w;
     cfg.grads = n->grads;
@@ -301,7 +306,7 @@ TEST(a_training_loop_of_ones_own_finds_the_mean_of_its_workers_points)
     }
 }
 
-/* C: computes, R: records, E: evaluates, S: saves, D: done. */
+/* C: computes, R: records, E: evaluates, T: takes the results on the whole test set, S: saves, D: done. */
 static void assert_asks(const char *codec, const struct settings *set, int slot, const char *asks)
 {
     struct own_job j;
@@ -317,6 +322,19 @@ TEST(at_an_epochs_end_a_worker_evaluates_before_it_saves)
         .epochs = 2, .steps_per_epoch = 3, .learn_rate = 0.1, .checkpoint_every = 1, .eval_every = 2};
 
     assert_asks("plain", &set, 0, "CRCRECRESCRECRCRESRD");
+}
+
+TEST(with_a_divided_test_set_a_worker_gets_the_results_before_it_saves)
+{
+    const struct settings set = {.epochs = 2,
+                                 .steps_per_epoch = 3,
+                                 .learn_rate = 0.1,
+                                 .checkpoint_every = 1,
+                                 .eval_every = 2,
+                                 .divides_test = true};
+
+    assert_asks("plain", &set, 0, "CRCRETCRETSCRETCRCRETSRD");
+    assert_asks("plain", &set, 1, "CRCRETCRETSCRETCRCRETSRD");
 }
 
 TEST(a_worker_saves_within_an_epoch_after_the_evaluation_of_that_step)
@@ -672,6 +690,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_training_loop_of_ones_own_finds_the_mean_of_its_workers_points),
         cmocka_unit_test(at_an_epochs_end_a_worker_evaluates_before_it_saves),
+        cmocka_unit_test(with_a_divided_test_set_a_worker_gets_the_results_before_it_saves),
         cmocka_unit_test(a_worker_saves_within_an_epoch_after_the_evaluation_of_that_step),
         cmocka_unit_test(a_job_that_ends_amid_local_steps_is_saved_before_its_last_exchange),
         cmocka_unit_test(with_barriers_a_worker_saves_what_it_has_before_the_job_ends),
