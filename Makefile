@@ -371,8 +371,8 @@ bench-comm: $(BENCHES) $(MPI_PEER) ## measure an all-reduce, beside MPI and gloo
 bench-start: all $(MPI_PEER) ## measure milliseconds from a command to the first step, beside Open MPI and PyTorch, and processor time of a job; RUNS=7 BASE=DIR
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' BASE='$(BASE)' tests/bench/start
 
-bench-scale: all ## measure agents that start at once, and jobs of many nodes, beside their goals; ONLY='start ...' AGENTS='100 ...' NODES='32 ...' ALLREDUCE_NODES=300 RUNS=3
-	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) ONLY='$(ONLY)' AGENTS='$(AGENTS)' NODES='$(NODES)' ALLREDUCE_NODES='$(ALLREDUCE_NODES)' RUNS='$(RUNS)' tests/bench/scale
+bench-scale: all ## measure agents that start at once, and jobs of many nodes, beside their goals; ONLY='start ...' AGENTS='100 ...' NODES='32 ...' ALLREDUCE_NODES=300 SHIPPED_NODES=100 RUNS=3
+	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) ONLY='$(ONLY)' AGENTS='$(AGENTS)' NODES='$(NODES)' ALLREDUCE_NODES='$(ALLREDUCE_NODES)' SHIPPED_NODES='$(SHIPPED_NODES)' RUNS='$(RUNS)' tests/bench/scale
 
 bench-stalled: all ## measure a worker's exchanges in asgd while another worker hangs; RUNS=3
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/stalled
