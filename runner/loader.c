@@ -55,10 +55,27 @@ static int check_samples(struct loader_part *p, const struct model_spec *m, stru
     return check_tokens(x, model_spec_vocab(m), e);
 }
 
-static int open_windows(struct loader_part *p, const struct tensor_view *tokens, const struct model_spec *m,
-                        struct err *e)
+/* The pieces of a shard in the data set `place`. */
+static int open_pieces(struct loader_part *p, const struct tensor_file *place, size_t time, int vocab,
+                       struct err *e)
+{
+    const struct tensor_view *train = tensor_file_find(place, "train");
+    const struct tensor_view *pieces = tensor_file_find(&p->file, "pieces");
+    const char *text = tensor_file_meta(&p->file, "per_piece");
+    uint64_t per_piece = text ? strtoull(text, NULL, 10) : 0;
+
+    if (!train || !pieces)
+        return err_set(e, ERR_CONFIG, "no tensor %s of a data set that is read in place",
+                       train ? "pieces" : "train");
+    return token_windows_open_place(&p->windows, train, pieces, per_piece, time, vocab, e);
+}
+
+/* place NULL: the windows are in the tensor. */
+static int open_windows(struct loader_part *p, const struct tensor_view *tokens,
+                        const struct tensor_file *place, const struct model_spec *m, struct err *e)
 {
     int vocab = model_spec_vocab(m), n_classes = model_spec_classes(m);
+    int most = vocab < n_classes ? vocab : n_classes;
 
     if (m->loss != LOSS_TOKEN_CROSS_ENTROPY)
         return err_set(e, ERR_CONFIG, "the samples are windows of tokens, and the model's loss is %s",
@@ -66,8 +83,8 @@ static int open_windows(struct loader_part *p, const struct tensor_view *tokens,
     if (model_spec_labels(m) != m->n_in)
         return err_set(e, ERR_CONFIG, "the model has outputs for %d of %d tokens", model_spec_labels(m),
                        m->n_in);
-    if (token_windows_open(&p->windows, tokens, (size_t)m->n_in, vocab < n_classes ? vocab : n_classes, e) <
-        0)
+    if ((place ? open_pieces(p, place, (size_t)m->n_in, most, e)
+               : token_windows_open(&p->windows, tokens, (size_t)m->n_in, most, e)) < 0)
         return e->code;
     p->n = p->windows.n;
     return 0;
@@ -92,12 +109,13 @@ static int check_truth(struct loader_part *p, const struct model_spec *m, struct
     return check_labels(p->labels, tensor_count(y), m->n_out == 1 ? 2 : model_spec_classes(m), e);
 }
 
-static int check_part(struct loader_part *p, bool may_lack_truth, const struct model_spec *m, struct err *e)
+static int check_part(struct loader_part *p, const struct tensor_file *place, bool may_lack_truth,
+                      const struct model_spec *m, struct err *e)
 {
     const struct tensor_view *tokens = tensor_file_find(&p->file, "tokens");
 
-    if (tokens)
-        return open_windows(p, tokens, m, e);
+    if (tokens || place)
+        return open_windows(p, tokens, place, m, e);
     if (m->loss == LOSS_TOKEN_CROSS_ENTROPY) /* has a label for each step, and y one for each sample */
         return err_set(e, ERR_CONFIG, "no tensor tokens, which the model's loss %s needs",
                        loss_kind_name(m->loss));
@@ -106,12 +124,12 @@ static int check_part(struct loader_part *p, bool may_lack_truth, const struct m
     return may_lack_truth && !tensor_file_find(&p->file, "y") ? 0 : check_truth(p, m, e);
 }
 
-static int open_part(struct loader_part *p, const char *path, bool may_lack_truth, const struct model_spec *m,
-                     struct err *e)
+static int open_part(struct loader_part *p, const char *path, const struct tensor_file *place,
+                     bool may_lack_truth, const struct model_spec *m, struct err *e)
 {
     if (tensor_file_open(&p->file, path, e) < 0)
         return e->code;
-    return check_part(p, may_lack_truth, m, e) < 0 ? err_at(e, "%s", path) : 0;
+    return check_part(p, place, may_lack_truth, m, e) < 0 ? err_at(e, "%s", path) : 0;
 }
 
 static int check_alike(const struct loader_part *train, const struct loader_part *test, struct err *e)
@@ -270,8 +288,9 @@ int loader_open_blocks(struct loader *l, const struct blocks *b, int node, struc
     return 0;
 }
 
-int loader_open(struct loader *l, const char *train, const char *test, const struct blocks *b, int node,
-                size_t batch, size_t n_rows, const struct model_spec *m, uint64_t seed, struct err *e)
+int loader_open_place(struct loader *l, const char *train, const char *test, const char *place,
+                      const struct blocks *b, int node, size_t batch, size_t n_rows,
+                      const struct model_spec *m, uint64_t seed, struct err *e)
 {
     *l = (struct loader){.n_in = (size_t)m->n_in,
                          .n_targets = (size_t)m->n_out,
@@ -281,7 +300,9 @@ int loader_open(struct loader *l, const char *train, const char *test, const str
     if (loader_open_blocks(l, b, node, e) < 0)
         return e->code;
     l->n_cols = (size_t)l->n_blocks * batch;
-    if (open_part(&l->train, train, false, m, e) < 0 || open_part(&l->test, test, false, m, e) < 0)
+    if ((place && tensor_file_open(&l->place, place, e) < 0) ||
+        open_part(&l->train, train, place ? &l->place : NULL, false, m, e) < 0 ||
+        open_part(&l->test, test, NULL, false, m, e) < 0)
         goto fail;
     if (check_alike(&l->train, &l->test, e) < 0 || open_scale(l, &l->train, e) < 0 || open_image(l, e) < 0) {
         err_at(e, "%s", train);
@@ -308,10 +329,16 @@ struct step_text loader_text(const struct loader *l, const struct settings *set,
                               l->bytes_per_token};
 }
 
+int loader_open(struct loader *l, const char *train, const char *test, const struct blocks *b, int node,
+                size_t batch, size_t n_rows, const struct model_spec *m, uint64_t seed, struct err *e)
+{
+    return loader_open_place(l, train, test, NULL, b, node, batch, n_rows, m, seed, e);
+}
+
 int loader_open_test(struct loader *l, const char *test, const struct model_spec *m, struct err *e)
 {
     *l = (struct loader){.n_in = (size_t)m->n_in, .n_targets = (size_t)m->n_out};
-    if (open_part(&l->test, test, true, m, e) < 0)
+    if (open_part(&l->test, test, NULL, true, m, e) < 0)
         goto fail;
     if (open_scale(l, &l->test, e) < 0) {
         err_at(e, "%s", test);
@@ -329,6 +356,7 @@ void loader_close(struct loader *l)
 {
     tensor_file_close(&l->train.file);
     tensor_file_close(&l->test.file);
+    tensor_file_close(&l->place);
     free(l->copy);
     free(l->blocks);
     free(l->order);

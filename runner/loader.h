@@ -3,6 +3,8 @@
  * another, and in the tensor "lengths" (I32) how many each has: at least one for each step of an epoch.
  * A shard of a language model has the tensor "tokens" (token_windows.h) for samples and labels: a column has
  * as many samples as its pieces have windows, and "lengths" counts its pieces.
+ * Where the data set is read in place (shared/job/data_place.h), the shard has the tensor "pieces" instead,
+ * and the metadata "per_piece".
  * Samples stay as they are in the file, mapped or copied; a batch is converted to floats when it is gathered,
  * scaled and, for training, cropped and flipped by the shard's tensors (submit/data/transform.h): "scale" and
  * "shift" F32, one for all values, or per channel or column, and "augment" I32: rows, columns, channels,
@@ -39,6 +41,7 @@ struct loader_image { /* rows 0: no augmentation */
 
 struct loader {
     struct loader_part train, test; /* (the samples of all columns), (n_test) */
+    struct tensor_file place;       /* the data set, if it is read in place */
     size_t n_rows, n_cols, n_test;  /* steps of an epoch; columns of all blocks of this node */
     const int32_t *lengths;         /* (n_cols): samples of each column, each at least n_rows; or pieces */
     size_t n_in, n_targets, n_labels;
@@ -64,6 +67,11 @@ struct loader {
  * expected and what was found), or their labels, targets, tokens or transforms do not fit the model. */
 int loader_open(struct loader *l, const char *train, const char *test, const struct blocks *b, int node,
                 size_t batch, size_t n_rows, const struct model_spec *m, uint64_t seed, struct err *e);
+/* The same, where `train` has only the numbers of the pieces, and `place` is the data set. NULL: it has the
+ * samples. */
+int loader_open_place(struct loader *l, const char *train, const char *test, const char *place,
+                      const struct blocks *b, int node, size_t batch, size_t n_rows,
+                      const struct model_spec *m, uint64_t seed, struct err *e);
 /* Only the numbers of the node's blocks, for a worker without data of psgd's. ERR_NOMEM. */
 int loader_open_blocks(struct loader *l, const struct blocks *b, int node, struct err *e);
 /* Opens samples to evaluate, in a file like that of a test set, with a "scale" and "shift" of its own.

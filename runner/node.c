@@ -16,6 +16,7 @@
 #include "shared/base/file.h"
 #include "shared/base/json.h"
 #include "shared/base/memory.h"
+#include "shared/job/data_place.h"
 #include "shared/job/model_spec.h"
 #include "shared/job/reason.h"
 #include "shared/records/weights.h"
@@ -142,11 +143,35 @@ static int check_result(struct node *n, struct err *e)
                             n->preprocessing, e);
 }
 
+/* *fd: the data set that is read where it is; -1: none. */
+static int open_place(int *fd, const struct node *n, struct err *e)
+{
+    const struct settings *set = &n->set;
+
+    *fd = set->data_on_agent[0] ? data_place_open(set->data_on_agent, n->job.data_folders, e) : -1;
+    if (set->data_on_agent[0] && *fd < 0)
+        return e->code;
+    if (*fd < 0 || data_place_compare(*fd, set->data_on_agent, set->data_fingerprint, e) == 0)
+        return 0;
+    close(*fd);
+    return e->code;
+}
+
 static int load_data(struct node *n, struct err *e)
 {
-    if (loader_open(&n->loader, "../packages/train.safetensors", "../packages/test.safetensors", &n->blocks,
-                    n->job.node, settings_block_samples(&n->set), (size_t)n->set.steps_per_epoch, n->spec,
-                    n->set.seed, e) < 0)
+    char place[FILE_FD_PATH];
+    int fd, rc;
+
+    if (open_place(&fd, n, e) < 0)
+        return err_at(e, "data");
+    if (fd >= 0)
+        file_fd_path(place, fd);
+    rc = loader_open_place(&n->loader, "../packages/train.safetensors", "../packages/test.safetensors",
+                           fd >= 0 ? place : NULL, &n->blocks, n->job.node, settings_block_samples(&n->set),
+                           (size_t)n->set.steps_per_epoch, n->spec, n->set.seed, e);
+    if (fd >= 0)
+        close(fd);
+    if (rc < 0)
         return err_at(e, "data");
     return metrics_new(&n->metrics, n->spec, loader_has_labels(&n->loader), n->loader.n_test, e);
 }

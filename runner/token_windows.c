@@ -17,8 +17,8 @@ static void release_pages(const struct token_windows *w, const uint8_t *from, si
     uintptr_t begin = (uintptr_t)from / MAPPED_AT_ONCE * MAPPED_AT_ONCE;
     uintptr_t end = ((uintptr_t)from + n + MAPPED_AT_ONCE - 1) / MAPPED_AT_ONCE * MAPPED_AT_ONCE;
     uintptr_t map_begin = ((uintptr_t)w->bytes + MAPPED_AT_ONCE - 1) / MAPPED_AT_ONCE * MAPPED_AT_ONCE;
-    size_t all = w->n / w->per_piece * (w->per_piece * w->time + 1) * w->token_bytes;
-    uintptr_t map_end = ((uintptr_t)w->bytes + all) / MAPPED_AT_ONCE * MAPPED_AT_ONCE;
+    uintptr_t map_end = ((uintptr_t)w->bytes + w->n_tokens * w->token_bytes) / MAPPED_AT_ONCE *
+                        MAPPED_AT_ONCE;
 
     begin = begin < map_begin ? map_begin : begin;
     end = end > map_end ? map_end : end;
@@ -44,14 +44,14 @@ FAST static uint8_t largest_byte(const uint8_t *tokens, size_t n)
     return most;
 }
 
-static int check_tokens(const struct token_windows *w, size_t n, int vocab, struct err *e)
+static int check_tokens(const struct token_windows *w, size_t first, size_t n, int vocab, struct err *e)
 {
     const size_t at_once = SCANNED_AT_ONCE / w->token_bytes;
 
     if (vocab > (w->token_bytes == 1 ? UINT8_MAX : UINT16_MAX))
         return 0;
     for (size_t i = 0; i < n; i += at_once) {
-        const uint8_t *from = w->bytes + i * w->token_bytes;
+        const uint8_t *from = w->bytes + (first + i) * w->token_bytes;
         size_t k = n - i < at_once ? n - i : at_once;
         int most = w->token_bytes == 1 ? largest_byte(from, k)
                                        : largest_token((const uint16_t *)(const void *)from, k);
@@ -75,10 +75,39 @@ int token_windows_open(struct token_windows *w, const struct tensor_view *tokens
     *w = (struct token_windows){.bytes = tokens->data,
                                 .token_bytes = tensor_type_size(tokens->type),
                                 .time = time,
+                                .n_tokens = tensor_count(tokens),
                                 .per_piece = (tokens->shape[1] - 1) / time,
                                 .is_large = tensor_bytes(tokens) > LARGE};
     w->n = tokens->shape[0] * w->per_piece;
-    return check_tokens(w, tensor_count(tokens), vocab, e);
+    return check_tokens(w, 0, w->n_tokens, vocab, e);
+}
+
+int token_windows_open_place(struct token_windows *w, const struct tensor_view *train,
+                             const struct tensor_view *pieces, size_t per_piece, size_t time, int vocab,
+                             struct err *e)
+{
+    size_t stride = per_piece * time;
+
+    if (train->n_dims != 1 || (train->type != TENSOR_U8 && train->type != TENSOR_U16) ||
+        pieces->n_dims != 1 || pieces->type != TENSOR_I32 || pieces->shape[0] == 0 || per_piece == 0 ||
+        per_piece > train->shape[0] / time || per_piece > SIZE_MAX / pieces->shape[0])
+        return err_set(e, ERR_CONFIG, "tensor pieces does not fit the data set");
+    *w = (struct token_windows){.bytes = train->data,
+                                .token_bytes = tensor_type_size(train->type),
+                                .pieces = pieces->data,
+                                .n_tokens = train->shape[0],
+                                .time = time,
+                                .per_piece = per_piece,
+                                .n = pieces->shape[0] * per_piece,
+                                .is_large = tensor_bytes(train) > LARGE};
+    for (size_t k = 0; k < pieces->shape[0]; k++) {
+        if (w->pieces[k] < 0 || (size_t)w->pieces[k] >= (w->n_tokens - 1) / stride)
+            return err_set(e, ERR_CONFIG, "piece %d of the data set, which has %zu", w->pieces[k],
+                           (w->n_tokens - 1) / stride);
+        if (check_tokens(w, (size_t)w->pieces[k] * stride, stride + 1, vocab, e) < 0)
+            return e->code;
+    }
+    return 0;
 }
 
 FAST static void take_bytes(float *restrict x, int32_t *restrict labels, const uint8_t *restrict from,
@@ -101,7 +130,9 @@ FAST static void take_wide(float *restrict x, int32_t *restrict labels, const ui
 
 void token_windows_take(const struct token_windows *w, size_t at, float *x, int32_t *labels)
 {
-    size_t first = at / w->per_piece * (w->per_piece * w->time + 1) + at % w->per_piece * w->time;
+    size_t piece = at / w->per_piece, stride = w->per_piece * w->time;
+    size_t begin = w->pieces ? (size_t)w->pieces[piece] * stride : piece * (stride + 1);
+    size_t first = begin + at % w->per_piece * w->time;
     const uint8_t *from = w->bytes + first * w->token_bytes;
 
     if (w->token_bytes == 1)

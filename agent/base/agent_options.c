@@ -64,6 +64,9 @@ static const struct args_option table[] = {
      "of its own, if root runs the agent"},
     {"trainer-data", "", ARGS_PATH, AT(trainer_data), RUN, TRUST, "FOLDER",
      "data sets that training programs may read with --trainer-isolation files or user"},
+    {"data-folder", "", ARGS_LIST, AT(data_folders), RUN, TRUST, "FOLDER",
+     "folder below which jobs may read data sets where they are, job_submit --data-on-agent (none); may be "
+     "repeated"},
     {"scope", "", ARGS_CHOICE, AT(scope), TOKEN, TOKENS, SCOPE_CHOICES,
      "add, invite: what the token allows (submit): read jobs and results; run jobs of its own; manage all "
      "jobs"},

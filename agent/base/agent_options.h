@@ -13,7 +13,11 @@
 /* The verbs, as bits: running, and `agent token`. */
 enum { AGENT_RUN = 1, AGENT_TOKEN = 2 };
 
-enum { ALLOW_HOSTS_MAX = 16, DIR_MAX = PATH_MAX - 256 }; /* paths below the folder fit PATH_MAX */
+enum {
+    ALLOW_HOSTS_MAX = 16,
+    DATA_FOLDERS = 16,
+    DIR_MAX = PATH_MAX - 256
+}; /* paths below the folder fit PATH_MAX */
 
 /* Which codecs an agent runs (--codecs). */
 enum codec_policy { CODECS_BUILTIN, CODECS_ALLOWLIST, CODECS_ANY };
@@ -47,18 +51,19 @@ struct agent_options {
     bool metrics_per_job;
     int queue, slots, keep, blob_limit_gib;
     double aging_s;
-    int keep_days, keep_gib;          /* 0: no limit */
-    int codecs;                       /* enum codec_policy; -1: by the listening address */
-    char codec_list[PATH_MAX];        /* "": DIR/codecs.allow */
-    int trainers;                     /* enum trainer_policy; -1: by the listening address */
-    char trainer_list[PATH_MAX];      /* "": DIR/trainers.allow */
-    char trainer_python[PATH_MAX];    /* "": python3 in $PATH */
-    int trainer_isolation;            /* enum trainer_isolation */
-    char trainer_data[PATH_MAX];      /* "": none */
-    int job_memory_gib;               /* -1: a fraction of the machine's; 0: no limit */
-    int job_disk_gib;                 /* 0: no limit */
-    int scope;                        /* enum scope, of `agent token` */
-    char expires[16], keep_token[16]; /* "": not given */
+    int keep_days, keep_gib;                    /* 0: no limit */
+    int codecs;                                 /* enum codec_policy; -1: by the listening address */
+    char codec_list[PATH_MAX];                  /* "": DIR/codecs.allow */
+    int trainers;                               /* enum trainer_policy; -1: by the listening address */
+    char trainer_list[PATH_MAX];                /* "": DIR/trainers.allow */
+    char trainer_python[PATH_MAX];              /* "": python3 in $PATH */
+    int trainer_isolation;                      /* enum trainer_isolation */
+    char trainer_data[PATH_MAX];                /* "": none */
+    const char *data_folders[DATA_FOLDERS + 1]; /* point into argv; ends with NULL */
+    int job_memory_gib;                         /* -1: a fraction of the machine's; 0: no limit */
+    int job_disk_gib;                           /* 0: no limit */
+    int scope;                                  /* enum scope, of `agent token` */
+    char expires[16], keep_token[16];           /* "": not given */
     bool invitations;
     int require_isolation; /* enum isolation; -1: not given */
     bool wants_help, wants_version;

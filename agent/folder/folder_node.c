@@ -285,6 +285,7 @@ static int open_node(struct node_process *f, struct err *e)
                             .ends_runners = true};
     if (jobs_open(&f->jobs, e) < 0 || node_orders_open(f, e) < 0 || watch_program(f, e) < 0)
         return e->code;
+    strcpy(f->jobs.data_folders, "/"); /* a rank reads what its user may read */
     snprintf(f->jobs.runner_exe, sizeof f->jobs.runner_exe, "%s/job_runner", exe_dir);
     snprintf(f->jobs.codecs.builtin_dir, sizeof f->jobs.codecs.builtin_dir, "%s/codecs", exe_dir);
     f->jobs.is_subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;

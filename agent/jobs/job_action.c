@@ -141,6 +141,8 @@ static int send_job(struct task *t, struct err *e)
         json_object_set_new(o, "ends_with_agent", json_true());
     if (t->jobs->program_fd > 0)
         json_object_set_new(o, "program_runs", json_true());
+    if (t->jobs->data_folders[0])
+        json_object_set_new(o, "data_folders", json_string(t->jobs->data_folders));
     if (job_spec_has_program(s))
         add_trainer_rules(o, &t->jobs->trainers);
     line = json_line(o);

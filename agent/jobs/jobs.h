@@ -23,6 +23,7 @@
 #include "agent/jobs/turns.h"
 #include "shared/base/address.h"
 #include "shared/base/loop.h"
+#include "shared/job/data_place.h"
 
 enum {
     LEASE_S = 30,         /* a reservation expires after this time without a request of its submitter */
@@ -109,6 +110,7 @@ struct jobs {
     struct codec_rules codecs;
     struct agent_isolation isolation;
     struct trainer_rules trainers;
+    char data_folders[DATA_FOLDERS_MAX]; /* of data_place_open: those of the agent; of a rank, "/" */
     struct trainer_about trainer_about;
     uint64_t job_memory; /* memory limit of the runners of all slots in bytes; 0: no limit */
     uint64_t job_files;  /* descriptor limit of a runner on this machine */

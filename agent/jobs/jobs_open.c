@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "agent/access/data_folders.h"
 #include "agent/base/log.h"
 #include "agent/jobs/job_action.h"
 #include "agent/jobs/retention.h"
@@ -68,7 +69,8 @@ int jobs_open(struct jobs *jobs, struct err *e)
     jobs->turns.aging_s = jobs->opt->aging_s;
     process_boot(jobs->boot);
     if (job_read_draining(jobs, e) < 0 || set_codec_rules(jobs, e) < 0 ||
-        trainer_rules_set(&jobs->trainers, jobs->opt, e) < 0)
+        trainer_rules_set(&jobs->trainers, jobs->opt, e) < 0 ||
+        data_folders_set(jobs->data_folders, jobs->opt->data_folders, e) < 0)
         return e->code;
     jobs->dir_fd = open(jobs->opt->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (jobs->dir_fd < 0)

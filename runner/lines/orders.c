@@ -148,6 +148,7 @@ int orders_parse_job(struct orders_job *out, const char *line, size_t len, struc
          JSON_AT(struct orders_job, trainer_isolation),
          .choices = TRAINER_ISOLATION_CHOICES},
         {.key = "trainer_data", .kind = JSON_FIELD_TEXT, JSON_AT(struct orders_job, trainer_data)},
+        {.key = "data_folders", .kind = JSON_FIELD_TEXT, JSON_AT(struct orders_job, data_folders)},
         {0},
     };
     json_t *doc;

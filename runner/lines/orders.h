@@ -10,6 +10,7 @@
 #include "shared/base/crypto.h"
 #include "shared/base/err.h"
 #include "shared/base/flag.h"
+#include "shared/job/data_place.h"
 #include "shared/job/peer_list.h"
 #include "shared/plugin/isolation.h"
 #include "shared/trainer/trainer_isolation.h"
@@ -35,7 +36,8 @@ struct orders_job {
      * runs no training program. */
     char trainer_python[PATH_MAX];
     enum trainer_isolation trainer_isolation;
-    char trainer_data[PATH_MAX]; /* a folder that a confined program may read; "": none */
+    char trainer_data[PATH_MAX];         /* a folder that a confined program may read; "": none */
+    char data_folders[DATA_FOLDERS_MAX]; /* of data_place_open */
 };
 
 struct orders_start {

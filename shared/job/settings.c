@@ -58,6 +58,8 @@ static const struct json_field fields[] = {
     F(partition, JSON_FIELD_TEXT, .required = false),
     F(transform, JSON_FIELD_TEXT, .required = false),
     F(dataset, JSON_FIELD_TEXT, .required = true),
+    F(data_on_agent, JSON_FIELD_TEXT, .required = false, .may_change = true),
+    F(data_fingerprint, JSON_FIELD_TEXT, .required = false, .may_change = true),
     F(model, JSON_FIELD_TEXT, .required = true),
     F(math, JSON_FIELD_CHOICE, .choices = MATH_CHOICES),
     F(threads, JSON_FIELD_INT, .min = 1, .max = 1024),
@@ -258,6 +260,8 @@ int settings_check(const struct settings *s, struct err *e)
         return err_set(
             e, ERR_CONFIG,
             "/divides_test: only workers that evaluate together, and end together, divide a test set");
+    if (s->data_on_agent[0] && data_place_check(s->data_on_agent, e) < 0)
+        return err_at(e, "/data_on_agent");
     if (settings_block_samples(s) > BLOCK_SAMPLES_MAX)
         return err_set(e, ERR_CONFIG,
                        "/accumulate: %d passes of %d samples are more than %d samples in a step",

@@ -13,6 +13,7 @@
 #include "shared/job/allreduce_kinds.h"
 #include "shared/job/blocks.h"
 #include "shared/job/combine_path_kinds.h"
+#include "shared/job/data_place.h"
 #include "shared/job/optimizer_kind.h"
 #include "shared/job/placement.h"
 #include "shared/job/transport_kinds.h"
@@ -88,6 +89,9 @@ struct settings {
     char partition[32]; /* rule that assigns samples to blocks: shared/job/partition.h */
     char transform[32]; /* of samples: submit/data/transform.h */
     char dataset[256];  /* "NAME:KEY=VALUE,..." */
+    /* The file that each node reads where it is, and its fingerprint: data_place.h; "": job_submit sends
+     * it. */
+    char data_on_agent[DATA_PATH_MAX], data_fingerprint[DATA_FINGERPRINT];
     char model[64];
     enum math math;                      /* auto: the best library for each shape; openblas: no oneDNN */
     int threads;                         /* inside a product; at most the node's processors */

@@ -121,6 +121,10 @@ static struct args_option table[] = {
     {"data", "", ARGS_PATH, AT(data), FOR_RUN, JOB, "FILE|DIR",
      "input of the executor, divided into a shard for each node: a file, or all files of a folder",
      .may_change = true},
+    {"data-on-agent", "", SETTING(data_on_agent), FOR_JOB, JOB, "PATH",
+     "a file of job_submit data tokenize that each agent reads where it is, below its --data-folder, and "
+     "that is not sent; --data FILE: the same file here, if it is not at PATH",
+     .may_change = true},
     {"transform", "", SETTING(transform), FOR_MODEL_AND_DATA, JOB, "LIST",
      "preprocessing of samples: unit|centre|standard[,crop=N][,flip]"},
     {"partition", "", SETTING(partition), FOR_JOB, JOB, "RULE",

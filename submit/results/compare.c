@@ -209,8 +209,8 @@ double compare_common_target(const struct compare_numbers *runs, size_t n)
 }
 
 /* Settings without influence on the results, or derived from other settings. */
-static const char *const left_out[] = {"version", "name", "steps_per_epoch", "shares_evaluations",
-                                       "divides_test"};
+static const char *const left_out[] = {
+    "version", "name", "steps_per_epoch", "shares_evaluations", "divides_test", "data_fingerprint"};
 
 /* Files and data that a setting names: the key of their SHA-256 in a part of run.json's facts, and the
  * setting. The SHA-256 is shown only if it differs between runs with the same value of the setting. */

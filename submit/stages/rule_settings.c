@@ -109,6 +109,7 @@ static const struct effect {
     {AT(model), has_no_model, STAND_IN, 0},
     {AT(settings.dataset), has_no_model, STAND_IN, 0},
     {AT(data), has_no_model, STAND_IN, 0},
+    {AT(settings.data_on_agent), has_no_model, STAND_IN, 0},
     {AT(settings.batch_size), has_no_model, STAND_IN, 0},
     {AT(settings.accumulate), has_no_model, STAND_IN, 0},
     {AT(max_tokens), has_no_model, STAND_IN, 0},

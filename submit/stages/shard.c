@@ -44,6 +44,7 @@ struct cut {
     const struct transform_scale *scale;
     size_t sample_bytes, stride; /* of a sample, and from its beginning to that of the next one in `data` */
     size_t batch;
+    bool is_in_place; /* agents read the samples where they are (shared/job/data_place.h) */
     const int *blocks;
     size_t n_own, n_samples; /* columns, and the samples of all of them */
     uint32_t *rows;          /* of `room` samples, reused for each worker's shard: their places in `data` */
@@ -181,7 +182,13 @@ static size_t describe_samples(struct tensor_view out[2], const struct cut *c)
 {
     if (!dataset_is_stream(c->data))
         return describe_columns(out, c->data, c->n_samples, c->data->train_x, c->y);
-    out[0] = describe_tokens(c->data, c->n_samples, c->data->stream.per_piece, c->data->train_x);
+    out[0] = c->is_in_place
+                 ? (struct tensor_view){.name = "pieces",
+                                        .type = TENSOR_I32,
+                                        .n_dims = 1,
+                                        .shape = {c->n_samples},
+                                        .data = c->rows}
+                 : describe_tokens(c->data, c->n_samples, c->data->stream.per_piece, c->data->train_x);
     out[1] = (struct tensor_view){
         .name = "topics", .type = TENSOR_I32, .n_dims = 1, .shape = {c->n_samples}, .data = c->y};
     return c->data->stream.topics ? 2 : 1;
@@ -190,17 +197,24 @@ static size_t describe_samples(struct tensor_view out[2], const struct cut *c)
 static int write_shard(const char *path, const struct cut *c, const struct settings *s, const char *columns,
                        struct err *e)
 {
-    const struct tensor_rows parts[6] = {{c->rows, c->stride}};
+    const struct tensor_rows parts[6] = {c->is_in_place ? (struct tensor_rows){0}
+                                                        : (struct tensor_rows){c->rows, c->stride}};
     struct tensor_view tensors[6];
     size_t n;
     int32_t augment[5];
-    char seed[24], rows[24], cols[24];
-    const struct tensor_meta meta[] = {{"dataset", s->dataset}, {"seed", seed},       {"n_rows", rows},
-                                       {"n_cols", cols},        {"columns", columns}, {0}};
+    char seed[24], rows[24], cols[24], per_piece[24];
+    const struct tensor_meta meta[] = {{"dataset", s->dataset},
+                                       {"seed", seed},
+                                       {"n_rows", rows},
+                                       {"n_cols", cols},
+                                       {"columns", columns},
+                                       {"per_piece", per_piece},
+                                       {0}};
 
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
     snprintf(rows, sizeof rows, "%zu", c->part->n_rows * samples_each(c->data));
     snprintf(cols, sizeof cols, "%zu", c->part->n_cols);
+    snprintf(per_piece, sizeof per_piece, "%zu", samples_each(c->data));
     list_samples(c);
     n = describe_samples(tensors, c);
     tensors[n++] = (struct tensor_view){
@@ -511,7 +525,8 @@ int shard_make(struct submission *s, const struct dataset *d, const struct prepr
                     .transform = &transform,
                     .scale = &scale,
                     .sample_bytes = (size_t)shape_count(&d->shape) * tensor_type_size(d->x_type),
-                    .batch = settings_block_samples(set)};
+                    .batch = settings_block_samples(set),
+                    .is_in_place = set->data_on_agent[0] != '\0'};
     int rc;
 
     c.stride = c.sample_bytes;

@@ -10,7 +10,11 @@
  * of text for a model of language (submit/data/token_stream.h), in place of "x" and "y":
  *   "tokens" (pieces, windows of a piece x time + 1; U8 or U16): the pieces of its columns, which "lengths"
  *       counts; the test set is one piece
- *   "topics" (pieces; I32): of each piece, if the text has topics */
+ *   "topics" (pieces; I32): of each piece, if the text has topics
+ *
+ * and, if agents read the data set where it is (shared/job/data_place.h), in place of "tokens"
+ *   "pieces" (pieces; I32): the numbers of the pieces in the set; the metadata "per_piece": the windows of
+ *       one */
 #ifndef PSGD_SUBMIT_SHARD_H
 #define PSGD_SUBMIT_SHARD_H
 

@@ -1,5 +1,6 @@
 /* check: checks that settings, data and model, shards and result folder fit together, before any agent is
  * contacted. */
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +9,12 @@
 
 #include "shared/base/file.h"
 #include "shared/base/json.h"
+#include "shared/job/data_place.h"
 #include "submit/codecs/codec_probe.h"
 #include "submit/data/data_open.h"
 #include "submit/data/data_sets.h"
 #include "submit/data/preprocessing.h"
+#include "submit/data/token_file.h"
 #include "submit/data/transform.h"
 #include "submit/export/export.h"
 #include "submit/options/options_table.h"
@@ -112,6 +115,43 @@ static int hint_weights(const struct submission *s, struct err *e)
                           "psgd.load_model(\"FILE\"))'");
 }
 
+static const char *data_path(const struct submission *s)
+{
+    return s->opt->data[0] ? s->opt->data : s->settings.data_on_agent;
+}
+
+/* Before the set is opened. */
+static int check_place(const struct submission *s, struct err *e)
+{
+    const struct settings *set = &s->settings;
+
+    if (!set->data_on_agent[0] || (strncmp(set->dataset, "tokens", 6) == 0 && token_file_is(data_path(s))))
+        return 0;
+    err_set(
+        e, ERR_CONFIG,
+        "--data-on-agent %s: agents read a tokenized text of --dataset tokens where it is, and %s is none",
+        set->data_on_agent, data_path(s));
+    return err_hint(e, "job_submit data tokenize writes such a file; --data names the same one here.");
+}
+
+/* The fingerprint of a file that the agents read where it is. A simulation has no agents. */
+static int place_data(struct submission *s, struct err *e)
+{
+    struct settings *set = &s->settings;
+    int fd, rc;
+
+    if (s->is_simulated || !set->data_on_agent[0]) {
+        set->data_on_agent[0] = '\0';
+        return 0;
+    }
+    fd = open(data_path(s), O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, ERR_IO, "%s", data_path(s));
+    rc = data_place_fingerprint(set->data_fingerprint, fd, data_path(s), e);
+    close(fd);
+    return rc;
+}
+
 /* Opens the data set. *record: that of the weights; if they have none, it is learned from the data. */
 static int open_data(struct dataset *d, struct preprocessing *record, struct submission *s, struct err *e)
 {
@@ -121,7 +161,7 @@ static int open_data(struct dataset *d, struct preprocessing *record, struct sub
 
     if (has_record < 0 || (has_record > 0 && continue_record(record, s, e) < 0))
         return e->code;
-    rc = data_open(d, s->settings.dataset, s->opt->data, &s->model_spec, &use, false, e);
+    rc = data_open(d, s->settings.dataset, data_path(s), &s->model_spec, &use, false, e);
     if (rc == 0 && !has_record)
         transform_warn_of_pixels(d, s->settings.transform);
     dataset_warnings_print(&d->warnings);
@@ -145,8 +185,10 @@ static int check_data(struct submission *s, struct err *e)
 {
     struct preprocessing record = {0};
     struct dataset d = {0};
-    int rc = open_data(&d, &record, s, e);
+    int rc = check_place(s, e) < 0 ? e->code : open_data(&d, &record, s, e);
 
+    if (rc == 0)
+        rc = place_data(s, e);
     if (rc == 0 && tests_what_it_trains(&d))
         console_info("The test set of %s is the training set: accuracy does not measure unseen samples.",
                      s->settings.dataset);

@@ -21,6 +21,7 @@ static const struct {
     {AT(model), "is the model", "Leave --%s out, or --trainer.", false},
     {AT(settings.dataset), "reads its data itself", ARGUMENT, false},
     {AT(data), "reads its data itself", ARGUMENT, false},
+    {AT(settings.data_on_agent), "reads its data itself", ARGUMENT, false},
     {AT(settings.transform), "reads its data itself", ARGUMENT, false},
     {AT(settings.batch_size), "chooses its batches itself", ARGUMENT, true},
     {AT(max_tokens), "counts its tokens itself", "Leave --%s out; --max-steps counts steps.", false},

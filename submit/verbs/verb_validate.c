@@ -23,11 +23,13 @@ struct shard_view { /* one worker's shard */
     size_t *labels; /* (n_classes), NULL: targets, or text without topics */
 };
 
-/* Samples of a shard: those of "tokens" are `window` tokens long. */
+/* Samples of a shard (submit/stages/shard.h): those of "tokens" are `window` tokens long. */
 static size_t count_samples(const struct tensor_file *f, const struct tensor_view *y, size_t window)
 {
-    const struct tensor_view *tokens = tensor_file_find(f, "tokens");
+    const struct tensor_view *tokens = tensor_file_find(f, "tokens"), *pieces = tensor_file_find(f, "pieces");
 
+    if (pieces)
+        return pieces->shape[0] * strtoull(tensor_file_meta(f, "per_piece"), NULL, 10);
     return tokens ? tokens->shape[0] * ((tokens->shape[1] - 1) / window) : y->shape[0];
 }
 

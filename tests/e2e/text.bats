@@ -77,6 +77,39 @@ documented() {
     [ "$(jq '.facts.preprocessing.merges | length' pairs-whole/run.json)" -eq 88 ]
 }
 
+# bats test_tags=check
+@test "agents read a data set where it is, with the results of one that is sent, and no other file" {
+    mkdir -p data/below secret
+    start_agent 0 --data-folder "$T/data"
+    start_agent 1 --data-folder "$T/data"
+    write_workers 2
+    cp "$ROOT/docs/data.md" .
+    "$SUBMIT" data tokenize --dataset tokens:vocab=256 --data data.md -o data/below/set
+    local job=(-q --codec allreduce --node_count 2 --model gpt-xs --dataset tokens --batch_size 4 --max-steps 3)
+    "$SUBMIT" "${job[@]}" --data data/below/set -o sent
+    grep -rqF "$(head -1 data.md)" agent?/blobs
+    rm -r agent?/blobs/*
+    "$SUBMIT" "${job[@]}" --data-on-agent "$T/data/below/set" -o place
+    [ "$(jq -c '[.nodes[].params_sha256]' sent/run.json)" = "$(jq -c '[.nodes[].params_sha256]' place/run.json)" ]
+    cmp <(cut -d, -f2-7 sent/records/eval.csv) <(cut -d, -f2-7 place/records/eval.csv)
+    if grep -rqF "$(head -1 data.md)" agent?/blobs; then false; fi # of the training half
+    cp data/below/set secret/set
+    ln -s "$T/secret/set" data/link
+    head -c 9000 data/below/set >data/short
+    refused() { # refused PATH SENTENCE
+        run "$SUBMIT" "${job[@]}" --data-on-agent "$1" --data data/below/set -o "refused-$RANDOM"
+        echo "$output"
+        [ "$status" -ne 0 ]
+        [[ "$output" == *"$2"* ]]
+    }
+    refused "$T/secret/set" "is in no folder of which this agent lets jobs read data"
+    refused "$T/data/link" "is a symbolic link"
+    refused "$T/data/../secret/set" "is not an absolute path without"
+    refused "$T/data/short" "has 9000 bytes here, and"
+    run "$SUBMIT" validate --model softmax --dataset digits --data-on-agent "$T/data/below/set"
+    [[ "$output" == *"agents read a tokenized text of --dataset tokens where it is, and $T/data/below/set is none"* ]]
+}
+
 @test "predict says test where a tokenized text keeps its halves, and all where a text is predicted as a whole" {
     echo '{"version": 1, "name": "next", "input": [1], "layers": [{"kind": "embedding", "vocab": 300, "units": 4},
         {"kind": "dense", "positionwise": true, "units": 300}], "loss": "token_cross_entropy"}' >next.json

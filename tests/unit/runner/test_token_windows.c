@@ -69,6 +69,48 @@ TEST(tokens_of_another_form_or_beyond_the_vocabulary_are_refused)
     assert_int_equal(token_windows_open(&w, &t, TIME, VOCAB, &e), ERR_CONFIG);
 }
 
+TEST(in_place_a_node_reads_its_own_pieces_of_the_whole_set)
+{
+    enum { PIECES = 4, N = PIECES * 2 * TIME + 3 }; /* the last two tokens are in no window */
+    uint16_t tokens[N];
+    int32_t own[] = {3, 1};
+    struct tensor_view train = {
+        .name = "train", .type = TENSOR_U16, .n_dims = 1, .shape = {N}, .data = tokens};
+    struct tensor_view pieces = {
+        .name = "pieces", .type = TENSOR_I32, .n_dims = 1, .shape = {2}, .data = own};
+    struct token_windows w;
+    float x[TIME];
+    int32_t labels[TIME];
+
+    for (int i = 0; i < N; i++)
+        tokens[i] = (uint16_t)(200 + i);
+    assert_ok(token_windows_open_place(&w, &train, &pieces, 2, TIME, VOCAB, &e));
+    assert_int_equal(w.n, 4);
+    for (size_t at = 0; at < 4; at++) {
+        int first = 200 + (own[at / 2] * 2 + (int)at % 2) * TIME;
+
+        token_windows_take(&w, at, x, labels);
+        assert_true(x[0] == (float)first && x[TIME - 1] == (float)(first + TIME - 1));
+        assert_int_equal(labels[TIME - 1], first + TIME);
+    }
+    tokens[0] = VOCAB; /* of piece 0, another node's */
+    assert_ok(token_windows_open_place(&w, &train, &pieces, 2, TIME, VOCAB, &e));
+    tokens[4 * TIME] = VOCAB; /* the last label of piece 1 */
+    assert_int_equal(token_windows_open_place(&w, &train, &pieces, 2, TIME, VOCAB, &e), ERR_CONFIG);
+    assert_error_has("token 300 is outside the model's vocabulary, 0 to 299");
+    for (int wrong = -1; wrong <= PIECES; wrong += PIECES + 1) {
+        own[1] = wrong;
+        assert_int_equal(token_windows_open_place(&w, &train, &pieces, 2, TIME, VOCAB, &e), ERR_CONFIG);
+        assert_error_has("of the data set, which has 4");
+    }
+    own[1] = 0;
+    assert_int_equal(token_windows_open_place(&w, &train, &pieces, 0, TIME, VOCAB, &e), ERR_CONFIG);
+    assert_int_equal(token_windows_open_place(&w, &train, &pieces, SIZE_MAX / 2, TIME, VOCAB, &e),
+                     ERR_CONFIG);
+    train.n_dims = 2;
+    assert_int_equal(token_windows_open_place(&w, &train, &pieces, 2, TIME, VOCAB, &e), ERR_CONFIG);
+}
+
 /* More than the number of bytes from which on pages are released. */
 TEST(tokens_of_a_large_shard_are_read_while_its_pages_are_released)
 {
@@ -182,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_window_is_an_input_and_the_token_behind_each_of_its_tokens),
         cmocka_unit_test(tokens_of_another_form_or_beyond_the_vocabulary_are_refused),
+        cmocka_unit_test(in_place_a_node_reads_its_own_pieces_of_the_whole_set),
         cmocka_unit_test(tokens_of_a_large_shard_are_read_while_its_pages_are_released),
         cmocka_unit_test(an_epoch_has_other_windows_of_each_column_in_each_step),
     };
