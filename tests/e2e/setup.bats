@@ -83,6 +83,7 @@ libcurl4-openssl-dev curl/curl.h
 libjansson-dev jansson.h
 libopenblas-dev cblas.h
 libgnutls28-dev gnutls/gnutls.h
+nettle-dev nettle/curve25519.h
 libseccomp-dev seccomp.h
 zlib1g-dev zlib.h
 bats bats
@@ -166,7 +167,7 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" PYTHONHOME=/nowhere TMPDIR="$T" "$T
     setup_sh
     [ "$status" -eq 0 ]
     [ "$(grep -c '^sudo env DEBIAN_FRONTEND=noninteractive apt-get ' log)" -eq 2 ]
-    [ "$(sed -n 's/^apt-get .* --no-install-recommends //p' log)" = 'make curl libjansson-dev libgnutls28-dev libseccomp-dev libdnnl-dev' ]
+    [ "$(sed -n 's/^apt-get .* --no-install-recommends //p' log)" = 'make curl libjansson-dev libgnutls28-dev nettle-dev libseccomp-dev libdnnl-dev' ]
 }
 
 @test "without root and sudo setup.sh prints root's command, and fails only if something is missing" {
@@ -176,9 +177,9 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" PYTHONHOME=/nowhere TMPDIR="$T" "$T
     echo 1000 >uid
     setup_sh
     [ "$status" -eq 1 ]
-    [[ "$output" == *'As root: apt-get install gcc libc6-dev make curl libmicrohttpd-dev libcurl4-openssl-dev libjansson-dev libopenblas-dev libgnutls28-dev libseccomp-dev zlib1g-dev libdnnl-dev'* ]]
+    [[ "$output" == *'As root: apt-get install gcc libc6-dev make curl libmicrohttpd-dev libcurl4-openssl-dev libjansson-dev libopenblas-dev libgnutls28-dev nettle-dev libseccomp-dev zlib1g-dev libdnnl-dev'* ]]
     [ ! -e log ]
-    for thing in stdio.h microhttpd.h curl/curl.h jansson.h cblas.h gnutls/gnutls.h seccomp.h zlib.h; do echo $thing >>has; done
+    for thing in stdio.h microhttpd.h curl/curl.h jansson.h cblas.h gnutls/gnutls.h nettle/curve25519.h seccomp.h zlib.h; do echo $thing >>has; done
     ln -s pretend bin/cc
     ln -s pretend bin/make
     ln -s pretend bin/curl
@@ -208,7 +209,7 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" PYTHONHOME=/nowhere TMPDIR="$T" "$T
         # A name unknown to a system fails the whole command: optional packages have one of their own.
         [ "$manager" = apk ] || grep -qE "^    ${line%% gcc*} onednn.* # optional$" <<<"$output"
         echo 1000 >uid
-        for thing in stdio.h microhttpd.h curl/curl.h jansson.h cblas.h gnutls/gnutls.h seccomp.h; do echo $thing >>has; done
+        for thing in stdio.h microhttpd.h curl/curl.h jansson.h cblas.h gnutls/gnutls.h nettle/curve25519.h seccomp.h; do echo $thing >>has; done
         ln -s pretend bin/cc
         ln -s pretend bin/make
         ln -s pretend bin/curl
@@ -225,10 +226,10 @@ setup_sh() { run env -i M="$T" PATH="$T/bin" PYTHONHOME=/nowhere TMPDIR="$T" "$T
         [ -z "$output" ]
         [ ! -e log ]
     done <<'LINES'
-dnf|dnf install gcc make curl libmicrohttpd-devel libcurl-devel jansson-devel openblas-devel gnutls-devel libseccomp-devel zlib-devel
-zypper|zypper install gcc make curl libmicrohttpd-devel libcurl-devel libjansson-devel openblas-devel libgnutls-devel libseccomp-devel zlib-devel
-pacman|pacman -S --needed gcc make curl libmicrohttpd jansson openblas gnutls libseccomp zlib
-apk|apk add gcc musl-dev linux-headers make curl libmicrohttpd-dev curl-dev jansson-dev openblas-dev gnutls-dev libseccomp-dev zlib-dev
+dnf|dnf install gcc make curl libmicrohttpd-devel libcurl-devel jansson-devel openblas-devel gnutls-devel nettle-devel libseccomp-devel zlib-devel
+zypper|zypper install gcc make curl libmicrohttpd-devel libcurl-devel libjansson-devel openblas-devel libgnutls-devel libnettle-devel libseccomp-devel zlib-devel
+pacman|pacman -S --needed gcc make curl libmicrohttpd jansson openblas gnutls nettle libseccomp zlib
+apk|apk add gcc musl-dev linux-headers make curl libmicrohttpd-dev curl-dev jansson-dev openblas-dev gnutls-dev nettle-dev libseccomp-dev zlib-dev
 LINES
 }
 
