@@ -286,7 +286,7 @@ TEST(a_port_or_folder_in_use_is_reported_with_a_remedy)
     char port[16];
 
     scene_open(&s);
-    START(&s, "--port", "0", "--dir", s.dir);
+    START(&s, "--port", "0", "--require-isolation", "none", "--dir", s.dir);
     wait_for_hello(&s);
     second = s;
     snprintf(second.log, sizeof second.log, "%s/log2", s.folder);
@@ -314,7 +314,7 @@ TEST(a_clean_stop_leaves_no_process_and_no_symlink)
         int pid;
 
         scene_open(&s);
-        START(&s, "--port", "0", "--dir", s.dir);
+        START(&s, "--port", "0", "--require-isolation", "none", "--dir", s.dir);
         wait_for_hello(&s);
         snprintf(link, sizeof link, "%s/psgd/agents/%d.token", s.folder, s.port);
         assert_int_equal(lstat(link, &st), 0);
@@ -338,7 +338,7 @@ TEST(processes_that_a_runner_leaves_are_ended_and_reaped)
     size_t len;
 
     scene_open(&s);
-    START(&s, "--port", "0", "--dir", s.dir);
+    START(&s, "--port", "0", "--require-isolation", "none", "--dir", s.dir);
     wait_for_hello(&s);
     start_job(&s, "orphans");
     wait_for(&s, "j-abcdef", "\"state\":\"succeeded\"");
@@ -368,14 +368,14 @@ TEST(running_jobs_survive_a_detaching_stop_and_a_kill)
         int pid;
 
         scene_open(&s);
-        START(&s, "--port", "0", "--dir", s.dir, "--leave-running");
+        START(&s, "--port", "0", "--require-isolation", "none", "--dir", s.dir, "--leave-running");
         wait_for_hello(&s);
         run_job(&s, "forever");
         pid = runner_pid(&s, "j-abcdef");
         kill(s.pid, signals[i]);
         assert_int_equal(end_status(&s), signals[i] == SIGKILL ? -SIGKILL : 0);
         assert_int_equal(kill(pid, 0), 0);
-        START(&s, "--port", "0", "--dir", s.dir);
+        START(&s, "--port", "0", "--require-isolation", "none", "--dir", s.dir);
         wait_for_hello(&s);
         assert_int_equal(runner_pid(&s, "j-abcdef"), pid);
         wait_for(&s, "j-abcdef", "\"state\":\"running\"");
@@ -393,7 +393,7 @@ TEST(an_agent_without_a_token_warns_in_the_log)
     char answer[4096];
 
     scene_open(&s);
-    START(&s, "--port", "0", "--dir", s.dir, "--no-token");
+    START(&s, "--port", "0", "--require-isolation", "none", "--dir", s.dir, "--no-token");
     wait_for_hello(&s);
     assert_true(log_contains(&s, "WARN  agent --no-token"));
     assert_int_equal(ask_agent(&s, "GET", "/v1/jobs", "", answer, sizeof answer), 200);
@@ -430,7 +430,7 @@ TEST(an_agent_started_without_stdio_opens_no_file_as_descriptor_0_to_2)
         skip();
     scene_open(&s);
     s.without_stdio = true;
-    START(&s, "--port", "0", "--dir", s.dir);
+    START(&s, "--port", "0", "--require-isolation", "none", "--dir", s.dir);
     snprintf(path, sizeof path, "%s/lock", s.dir);
     while ((stat(path, &st) < 0 || st.st_size == 0) && clock_now() < until)
         usleep(5000);
