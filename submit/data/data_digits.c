@@ -1,8 +1,6 @@
 /* Handwritten digits, generated from a seed. Uses only + - * / and square roots, so that every compiler and C
  * library makes the same bits. */
 #include <math.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +8,10 @@
 #include "shared/base/rng.h"
 #include "submit/data/data_formats.h"
 #include "submit/data/data_sets.h"
+#include "submit/files/spread.h"
 
 enum { SIDE = 28, N_TRAIN = 24000, N_TEST = 4000, POINTS = 16, SPAN_STEPS = 4 };
 enum { DRAW_SHAPE, DRAW_NOISE }; /* random streams of one sample */
-enum { DRAWERS_MAX = 8 };
 enum { LANES = 4 };
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
@@ -256,50 +254,26 @@ FAST void digits_draw(uint8_t pixels[28 * 28], int32_t *label, uint64_t seed, ui
     }
 }
 
-/* A range of a set's samples for one thread; samples are independent. */
-struct drawer {
+struct drawing {
     const struct dataset *d;
     uint64_t seed;
-    size_t first, end;
 };
 
-static void *draw_some(void *arg)
+/* Samples are independent. */
+static void draw_some(void *arg, size_t k, size_t n)
 {
-    const struct drawer *h = arg;
+    const struct drawing *h = arg;
+    const struct dataset *d = h->d;
+    size_t n_all = d->n_train + d->n_test;
 
-    for (size_t i = h->first; i < h->end; i++) {
-        bool is_train = i < h->d->n_train;
-        size_t at = is_train ? i : i - h->d->n_train;
-        uint8_t *x = is_train ? h->d->train_x : h->d->test_x;
+    for (size_t i = n_all * k / n; i < n_all * (k + 1) / n; i++) {
+        bool is_train = i < d->n_train;
+        size_t at = is_train ? i : i - d->n_train;
+        uint8_t *x = is_train ? d->train_x : d->test_x;
 
-        digits_draw(x + at * SIDE * SIDE, (is_train ? h->d->train_y : h->d->test_y) + at, h->seed,
+        digits_draw(x + at * SIDE * SIDE, (is_train ? d->train_y : d->test_y) + at, h->seed,
                     is_train ? at : N_TRAIN + at);
     }
-    return NULL;
-}
-
-/* Uses all processors: one alone takes longer than everything else from the command to the first step of
- * its job. */
-static void draw_all(const struct dataset *d, uint64_t seed)
-{
-    const size_t n = d->n_train + d->n_test;
-    struct drawer drawers[DRAWERS_MAX];
-    pthread_t threads[DRAWERS_MAX];
-    size_t n_drawers = 1, n_threads = 1; /* the calling thread is the first */
-    cpu_set_t cpus;
-
-    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) > 1)
-        n_drawers = CPU_COUNT(&cpus) < DRAWERS_MAX ? (size_t)CPU_COUNT(&cpus) : DRAWERS_MAX;
-    for (size_t k = 0; k < n_drawers; k++)
-        drawers[k] = (struct drawer){d, seed, n * k / n_drawers, n * (k + 1) / n_drawers};
-    while (n_threads < n_drawers &&
-           pthread_create(&threads[n_threads], NULL, draw_some, &drawers[n_threads]) == 0)
-        n_threads++;
-    draw_some(&drawers[0]);
-    for (size_t k = n_threads; k < n_drawers; k++) /* the ranges that have no thread */
-        draw_some(&drawers[k]);
-    for (size_t k = 1; k < n_threads; k++)
-        pthread_join(threads[k], NULL);
 }
 
 struct digits_options {
@@ -336,6 +310,6 @@ int digits_open(struct dataset *d, const char *arg, const char *path, const stru
         dataset_clear(d);
         return err_set(e, ERR_NOMEM, "no memory for %d images", o.train + o.test);
     }
-    draw_all(d, o.seed);
+    spread(SPREAD_MAX, draw_some, &(struct drawing){d, o.seed});
     return 0;
 }

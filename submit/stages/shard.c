@@ -12,6 +12,7 @@
 #include "shared/job/test_part.h"
 #include "shared/records/tensor_file.h"
 #include "submit/data/transform.h"
+#include "submit/files/spread.h"
 #include "submit/files/temp.h"
 #include "submit/terminal/interrupt.h"
 
@@ -231,9 +232,10 @@ static int make_shard(struct submission *s, int worker, const struct blocks *b, 
 {
     int *own = malloc((size_t)b->n_blocks * sizeof *own);
     char *columns = NULL;
-    char path[PATH_MAX];
+    char name[32], path[PATH_MAX];
     int n;
 
+    snprintf(name, sizeof name, "train-%d.safetensors", worker);
     if (!own)
         return err_set(e, ERR_NOMEM, "no memory for %d blocks", b->n_blocks);
     n = blocks_of(b, worker, own);
@@ -242,7 +244,7 @@ static int make_shard(struct submission *s, int worker, const struct blocks *b, 
     columns = shard_columns(own, n, c->batch);
     if (!columns)
         err_set(e, ERR_NOMEM, "no memory for %d blocks", n);
-    else if (make_room(c, e) == 0 && file_join(path, sizeof path, t->path, "train.safetensors", e) == 0 &&
+    else if (make_room(c, e) == 0 && file_join(path, sizeof path, t->path, name, e) == 0 &&
              write_shard(path, c, &s->settings, columns, e) == 0)
         e->code = blob_take_file(&s->shards[worker], path, e);
     free(columns);
@@ -300,23 +302,50 @@ static int make_tests(struct submission *s, const struct dataset *d, const struc
     return rc;
 }
 
-static int make_all(struct submission *s, const struct blocks *b, struct cut *c, struct err *e)
+/* The test set and the workers' shards, of which all processors make some. */
+struct cutting {
+    struct submission *s;
+    const struct blocks *blocks;
+    const struct cut *cut; /* without memory of its own */
+    const struct temp *temp;
+    struct err failures[SPREAD_MAX];
+};
+
+static void cut_some(void *arg, size_t k, size_t n)
 {
+    struct cutting *a = arg;
+    struct cut own = *a->cut;
+    struct err *e = &a->failures[k];
+
+    if (k == 0)
+        make_tests(a->s, own.data, a->temp, e);
+    for (size_t w = n - 1 - k; w < (size_t)a->s->settings.node_count && e->code == 0; w += n)
+        if (interrupt_check(e) == 0)
+            make_shard(a->s, (int)w, a->blocks, &own, a->temp, e);
+    free(own.rows);
+    free(own.y);
+    free(own.lengths);
+}
+
+static int make_all(struct submission *s, const struct blocks *b, const struct cut *c, struct err *e)
+{
+    struct cutting a = {.s = s, .blocks = b, .cut = c};
     struct temp t;
-    int rc;
 
     s->shards = calloc((size_t)s->settings.node_count, sizeof *s->shards);
     if (!s->shards)
         return err_set(e, ERR_NOMEM, "no memory for %d shards", s->settings.node_count);
     if (temp_open(&t, e) < 0)
         return e->code;
-    rc = make_tests(s, c->data, &t, e);
-    for (int w = 0; w < s->settings.node_count && rc == 0; w++) {
-        e->code = 0;
-        rc = interrupt_check(e) < 0 ? e->code : make_shard(s, w, b, c, &t, e);
-    }
+    a.temp = &t;
+    spread((size_t)s->settings.node_count + 1, cut_some, &a);
     temp_close(&t);
-    return rc;
+    for (size_t k = 0; k < SPREAD_MAX; k++)
+        if (a.failures[k].code) {
+            *e = a.failures[k];
+            return e->code;
+        }
+    return 0;
 }
 
 /* Facts about the data, and the division of the set. */
@@ -551,9 +580,6 @@ int shard_make(struct submission *s, const struct dataset *d, const struct prepr
         rc = note_preprocessing(s, p, e);
     if (rc == 0)
         note_division(s, d, &part, blocks_in_row(&b));
-    free(c.rows);
-    free(c.y);
-    free(c.lengths);
     transform_scale_clear(&scale);
     partition_clear(&part);
     blocks_clear(&b);

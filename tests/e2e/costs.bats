@@ -57,7 +57,8 @@ trace() {
     most node 3 connect
     most node 465 "$MAKING"
     exactly submit 1 execve
-    most submit 3 'fork|vfork|clone|clone3' # threads
+    local others=$(($(nproc) < 8 ? $(nproc) - 1 : 7)) # processors, of which each draws samples, and makes a shard
+    most submit $((1 + 2 * others)) 'fork|vfork|clone|clone3' # threads
     most submit 11 'fsync|fdatasync'
     most submit 6 connect
     most submit 67 'sendto|sendmsg' # requests, and what their TLS needs
