@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "runner/base/vector.h"
 #include "runner/shm/shm_group_private.h"
@@ -19,6 +20,9 @@ enum {
     PART_FLOATS = 65536, /* of a part: stays in a processor's own cache from summing to copying */
     TRIES_PER_CLOCK_READ = 16,
     LINE_FLOATS = SHM_GROUP_LINE / sizeof(float),
+    PAGE_FLOATS = SHM_GROUP_PAGE / sizeof(float),
+    PAGES_LEAST =
+        4, /* of a mean slice, where slices are whole pages: the longest is at most a quarter longer */
     SLOTS_AT = 4096,
     IN_AT = SLOTS_AT + 2 * SHM_GROUP_SMALL * sizeof(float),
 };
@@ -32,17 +36,23 @@ _Static_assert(sizeof(struct shm_group_counters) <= SLOTS_AT, "the counters fit 
 _Static_assert(RENDEZVOUS_MAX <= 64, "`nonfinite` has a bit for each node");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "atomics shared between processes must be lock-free");
 
-static size_t vector_bytes(size_t n_floats)
+static size_t round_up(size_t n, size_t unit)
 {
-    return (n_floats + LINE_FLOATS - 1) / LINE_FLOATS * SHM_GROUP_LINE;
+    return (n + unit - 1) / unit * unit;
 }
 
-/* Floats per slice: whole cache lines, so that no line is written by two nodes. */
+static size_t vector_bytes(size_t n_floats)
+{
+    return round_up(n_floats, PAGE_FLOATS) * sizeof(float);
+}
+
+/* Floats per slice: whole pages, which can be mapped one after the other, or at least whole cache lines, so
+ * that no line is written by two nodes. */
 static size_t slice_floats(size_t n, int n_nodes)
 {
     size_t each = n / (size_t)n_nodes + (n % (size_t)n_nodes > 0);
 
-    return (each + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+    return round_up(each, each >= PAGES_LEAST * PAGE_FLOATS ? PAGE_FLOATS : LINE_FLOATS);
 }
 
 size_t shm_group_bytes(size_t n_floats, int n_nodes)
@@ -62,6 +72,41 @@ static struct shm_group_view view_of(struct sealed s, size_t n_floats)
         .in = (float *)(void *)(p + IN_AT),
         .sums = (float *)(void *)(p + IN_AT + vector_bytes(n_floats)),
     };
+}
+
+static void unmap_sum(struct shm_group *g)
+{
+    if (g->sum)
+        munmap(g->sum, vector_bytes(g->n_floats));
+    g->sum = NULL;
+}
+
+/* Maps the pages at `from` a second time, at `to`, for reading. */
+static bool map_again(char *to, void *from, size_t size)
+{
+    return mremap(from, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to &&
+           mprotect(to, size, PROT_READ) == 0;
+}
+
+/* Maps all slices of the sum one after the other. */
+static void map_sum(struct shm_group *g)
+{
+    size_t size = vector_bytes(g->n_floats), from, to;
+    char *all;
+
+    if (g->n_floats == 0 || slice_floats(g->n_floats, g->n) % PAGE_FLOATS != 0)
+        return;
+    all = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED)
+        return;
+    g->sum = (float *)(void *)all;
+    for (int i = 0; i < g->n; i++) {
+        shm_group_slice(g, g->n_floats, i, &from, &to);
+        if (from < to && !map_again(all + from * sizeof(float), g->views[i].sums, vector_bytes(to - from))) {
+            unmap_sum(g);
+            return;
+        }
+    }
 }
 
 int shm_group_open(struct shm_group **out, struct rendezvous *m, size_t n_floats, struct err *e)
@@ -85,6 +130,7 @@ int shm_group_open(struct shm_group **out, struct rendezvous *m, size_t n_floats
         g->views[i] = view_of(s, n_floats);
     }
     affinity_read(&g->views[g->me].counters->affinity);
+    map_sum(g);
     *out = g;
     return 0;
 }
@@ -93,6 +139,7 @@ void shm_group_close(struct shm_group *g)
 {
     if (!g)
         return;
+    unmap_sum(g);
     rendezvous_close(g->rendezvous);
     free(g);
 }
@@ -115,6 +162,11 @@ int shm_group_node(const struct shm_group *g, int i)
 float *shm_group_in(const struct shm_group *g)
 {
     return g->views[g->me].in;
+}
+
+float *shm_group_sum(const struct shm_group *g, size_t n)
+{
+    return n == g->n_floats ? g->sum : NULL;
 }
 
 int shm_group_fd(const struct shm_group *g)
@@ -259,6 +311,7 @@ int shm_group_start(struct shm_group *g, const struct shm_collective *c, struct 
     }
     assert(g->stage == STAGE_NONE && c->n <= g->n_floats);
     assert(c->root >= 0 && c->root < g->n);
+    assert(!g->sum || c->out != g->sum || (c->kind == SHM_ALL_REDUCE && c->n == g->n_floats));
     g->now = *c;
     g->number++;
     g->counts.n_collectives++;
@@ -346,7 +399,14 @@ static size_t parts_done(const struct shm_group *g, int i)
     return smaller(g->n_parts, atomic_load_explicit(&c->parts, memory_order_acquire));
 }
 
-/* Copies the parts that node i has summed and this node has not copied yet. */
+/* Copies numbers of the sum, which are in node i's slice, to the result, unless that is where they are. */
+static void copy_sums(struct shm_group *g, int i, size_t from, size_t to)
+{
+    if (!g->sum || g->now.out != g->sum)
+        copy_floats(g, g->now.out + from, sum_of(g, i, from), to - from);
+}
+
+/* Takes the parts that node i has summed and this node has not taken yet. */
 static void take_parts(struct shm_group *g, int i)
 {
     size_t n_done = parts_done(g, i), from, to;
@@ -354,7 +414,7 @@ static void take_parts(struct shm_group *g, int i)
     for (; g->n_taken[i] < n_done; g->n_taken[i]++)
         if (g->now.kind == SHM_ALL_REDUCE && i != g->me) {
             part_of(g, i, g->n_taken[i], &from, &to);
-            copy_floats(g, g->now.out + from, sum_of(g, i, from), to - from);
+            copy_sums(g, i, from, to);
             g->nonfinite |= atomic_load_explicit(&g->views[i].counters->nonfinite, memory_order_relaxed);
         }
 }
@@ -370,7 +430,7 @@ static void sum_part(struct shm_group *g)
     atomic_store_explicit(&mine->counters->nonfinite, g->nonfinite,
                           memory_order_relaxed); /* released by `parts` */
     publish(g, &mine->counters->parts, ++g->part);
-    copy_floats(g, g->now.out + from, sum_of(g, g->me, from), to - from);
+    copy_sums(g, g->me, from, to);
     for (int i = 0; i < g->n; i++)
         take_parts(g, i);
 }

@@ -21,7 +21,7 @@
  *   - `in` can be written again as soon as a collective is complete: no node reads it any more, and a part of
  *     it as soon as the node whose slice it is has published that part's sum: `out` may be `in`;
  *   - the shared `sums` are written in collective k+1 once all nodes are ready for k+1, hence complete with
- *     k, which includes their copying. */
+ *     k, which includes their copying, or their use where they are. */
 #ifndef PSGD_SHM_GROUP_H
 #define PSGD_SHM_GROUP_H
 
@@ -34,8 +34,9 @@ enum shm_collective_kind {
     SHM_BROADCAST,  /* out = root's in */
 };
 
-/* in (n) and out (n) may be anywhere; in == shm_group_in saves a copy. They must not overlap, but for
- * in == out at the root of a broadcast, and in an all-reduce where they are shm_group_in. */
+/* in (n) and out (n) may be anywhere; in == shm_group_in saves a copy, and in an all-reduce
+ * out == shm_group_sum another one. They must not overlap, but for in == out at the root of a broadcast, and
+ * in an all-reduce where they are shm_group_in. */
 struct shm_collective {
     enum shm_collective_kind kind;
     const float *in;
@@ -67,6 +68,12 @@ int shm_group_node(const struct shm_group *g, int i); /* its node id */
 
 /* (n_floats), 64-byte aligned, initially zero; may be written between collectives. */
 float *shm_group_in(const struct shm_group *g);
+
+/* (n): the nodes' shared sums one after the other, mapped for reading: a store faults. With `out` here the
+ * result of an all-reduce is not copied; it stays until this node starts the next collective. NULL: n is not
+ * n_floats, or so small that slices of whole pages would differ much in length, or the kernel refuses the
+ * mapping. */
+float *shm_group_sum(const struct shm_group *g, size_t n);
 
 /* The range [*from, *to) of n floats that node i sums, perhaps empty. Slices are in node order. */
 void shm_group_slice(const struct shm_group *g, size_t n, int i, size_t *from, size_t *to);

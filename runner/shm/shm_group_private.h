@@ -3,7 +3,7 @@
  * Layout of each node's memory (byte offsets), in host byte order:
  *      0  struct shm_group_counters, written by the owner, one cache line for each purpose
  *   4096  slots[2][SHM_GROUP_SMALL]: short vectors
- *     ..  in[n_floats], then sums[of the longest slice], each 64-byte aligned */
+ *     ..  in[n_floats], then sums[of the longest slice], each at the start of a page */
 #ifndef PSGD_SHM_GROUP_PRIVATE_H
 #define PSGD_SHM_GROUP_PRIVATE_H
 
@@ -13,7 +13,7 @@
 #include "runner/base/affinity.h"
 #include "runner/shm/shm_group.h"
 
-enum { SHM_GROUP_LINE = 64 /* bytes of a cache line */ };
+enum { SHM_GROUP_LINE = 64 /* bytes of a cache line */, SHM_GROUP_PAGE = 4096 };
 
 struct shm_group_counters { /* collectives are numbered from 1 */
     /* number of the collective whose vector can be read; its kind, root and length, at index number % 2 */
@@ -33,13 +33,14 @@ struct shm_group_counters { /* collectives are numbered from 1 */
 struct shm_group_view { /* one node's memory, as its owner or as another node sees it */
     struct shm_group_counters *counters;
     float *slots[2];
-    float *in, *sums; /* sums: of the owner's slice */
+    float *in, *sums; /* sums: of the owner's slice, at the start of a page */
 };
 
 struct shm_group {
     struct rendezvous *rendezvous;
     int n, me;
     size_t n_floats;
+    float *sum; /* (n_floats): shm_group_sum; NULL: none */
     struct shm_group_view views[RENDEZVOUS_MAX];
     size_t n_taken[RENDEZVOUS_MAX];  /* parts of that node's slice copied in this collective */
     enum affinity_crowding crowding; /* AFFINITY_CROWDED until the processors of all nodes are known */

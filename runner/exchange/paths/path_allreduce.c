@@ -73,8 +73,17 @@ static int finish_exchange(struct channel *ch, const float *const *vectors, cons
     return rc;
 }
 
-/* The place of the contributed vector, which the last vector's combination may overwrite in shared memory,
- * because no other worker reads it any more; NULL: none. */
+/* Where the update can read the combination: in the memory of the workers that have summed it; NULL: it
+ * cannot. A training program gets it in its own memory. */
+static float *place_of_sums(const struct channel *ch)
+{
+    bool is_read = is_gradient(ch) && !ch->x->cfg.has_trainer && !ch->reducing.is_on;
+
+    return is_read ? shm_group_sum(ch->collecting.shm_group, ch->n_params) : NULL;
+}
+
+/* The place of the combination in shared memory. The last one may overwrite the contributed vector, because
+ * no other worker reads it any more. NULL: none. */
 static float *place_in_memory(const struct channel *ch, int k)
 {
     const struct combining *b = &ch->combining;
@@ -83,6 +92,8 @@ static float *place_in_memory(const struct channel *ch, int k)
 
     if (ch->x->is_late || !ch->collecting.is_in_memory || k < b->n_vectors - 1)
         return NULL;
+    if (place_of_sums(ch))
+        return place_of_sums(ch);
     if (is_of_rounds && !b->rule->apply && !c->global)
         return c->params;
     return is_of_rounds || !b->rule->apply ? c->grads : NULL;

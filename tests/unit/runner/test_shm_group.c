@@ -46,7 +46,7 @@ static int check(struct shm_nodes *c, struct shm_group *a, int me, struct shm_co
 {
     struct err e;
 
-    for (size_t i = 0; i < j.n; i++)
+    for (size_t i = 0; i < j.n && j.out != shm_group_sum(a, j.n); i++)
         j.out[i] = -1;
     for (size_t i = 0; i < j.n; i++)
         in[i] = value(round, me, i);
@@ -75,12 +75,13 @@ static int every_length(struct shm_nodes *c, struct shm_group *a, int me, void *
 
     (void)arg;
     for (size_t k = 0; k < N_OF(lengths); k++)
-        for (int way = 0; way < 6; way++) {
-            struct shm_collective j = {.kind = SHM_ALL_REDUCE,
-                                       .out = way & 4 ? shm_group_in(a) : out,
-                                       .n = lengths[k],
-                                       .is_mean = way & 1};
+        for (int way = 0; way < 12; way++) {
+            float *const outs[] = {out, shm_group_in(a), shm_group_sum(a, lengths[k])};
+            struct shm_collective j = {
+                .kind = SHM_ALL_REDUCE, .out = outs[way / 4], .n = lengths[k], .is_mean = way & 1};
 
+            if (!j.out)
+                continue;
             if (check(c, a, me, j, way & 2 ? own_in : shm_group_in(a), round++))
                 return 1;
         }
@@ -183,7 +184,7 @@ static size_t place_in(size_t n, int round)
     return places[round / 3 % (int)N_OF(places)];
 }
 
-/* Every all-reduce takes the vectors' place, as gradients' do. */
+/* Every all-reduce takes the vectors' place, or stays where it was summed, as gradients' do. */
 static int faulty_vectors(struct shm_nodes *c, struct shm_group *a, int me, void *arg)
 {
     static const size_t lengths[] = {17, SHM_GROUP_SMALL, SHM_GROUP_SMALL + 1, PRIME, LONG};
@@ -193,7 +194,9 @@ static int faulty_vectors(struct shm_nodes *c, struct shm_group *a, int me, void
     (void)arg;
     for (size_t k = 0; k < N_OF(lengths); k++)
         for (int round = 0; round < 24; round++) {
-            struct shm_collective j = {.kind = SHM_ALL_REDUCE, .in = in, .out = in, .n = lengths[k]};
+            float *sum = shm_group_sum(a, lengths[k]);
+            struct shm_collective j = {
+                .kind = SHM_ALL_REDUCE, .in = in, .out = sum && round % 2 ? sum : in, .n = lengths[k]};
 
             memset(in, 0, j.n * sizeof *in);
             if (is_faulty(round, me, c->n))
@@ -397,6 +400,80 @@ TEST(the_processors_of_all_nodes_of_the_machine_count_together)
     }
 }
 
+/* Completes an all-reduce of long vectors of ones, in which both nodes take part. */
+static void sum_ones(struct shm_pair *p, float *const outs[2], size_t n)
+{
+    struct shm_collective j = {.kind = SHM_ALL_REDUCE, .n = n};
+    struct err e;
+
+    for (int i = 0; i < 2; i++) {
+        j.in = shm_group_in(p->a[i]);
+        j.out = outs[i];
+        for (size_t k = 0; k < n; k++)
+            shm_group_in(p->a[i])[k] = 1;
+        assert_ok(shm_group_start(p->a[i], &j, &e));
+    }
+    assert_int_equal(shm_group_poll(p->a[0], &e), 0);
+    assert_int_equal(shm_group_poll(p->a[1], &e), 1);
+    assert_int_equal(shm_group_poll(p->a[0], &e), 1);
+}
+
+static void needs_small_pages(void)
+{
+    if (sysconf(_SC_PAGESIZE) != SHM_GROUP_PAGE)
+        skip();
+}
+
+TEST(a_sum_that_stays_where_it_was_summed_is_not_copied_and_holds_until_the_next_collective)
+{
+    struct shm_collective next = {.kind = SHM_ALL_REDUCE, .n = LONG};
+    float *sums[2];
+    struct shm_pair p;
+    struct err e;
+
+    needs_small_pages();
+    shm_pair_open(&p, LONG);
+    for (int i = 0; i < 2; i++)
+        sums[i] = shm_group_sum(p.a[i], LONG);
+    assert_non_null(sums[0]);
+    sum_ones(&p, sums, LONG);
+    next.in = next.out = shm_group_in(p.a[1]);
+    memset(next.out, 0, LONG * sizeof *next.out);
+    assert_ok(shm_group_start(p.a[1], &next, &e)); /* the other node still updates */
+    assert_int_equal(shm_group_poll(p.a[1], &e), 0);
+    for (size_t k = 0; k < LONG; k++)
+        assert_true(sums[0][k] == 2);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(shm_group_counts(p.a[i]).copied_bytes, 0);
+    shm_pair_close(&p);
+}
+
+TEST(a_node_that_has_a_copy_of_the_sum_and_one_that_has_none_take_part_in_one_all_reduce)
+{
+    struct shm_pair p;
+
+    needs_small_pages();
+    shm_pair_open(&p, LONG);
+    sum_ones(&p, (float *[]){out, shm_group_sum(p.a[1], LONG)}, LONG);
+    for (size_t k = 0; k < LONG; k++)
+        assert_true(out[k] == 2 && shm_group_sum(p.a[1], LONG)[k] == 2);
+    assert_int_equal(shm_group_counts(p.a[0]).copied_bytes, LONG * sizeof *out);
+    assert_int_equal(shm_group_counts(p.a[1]).copied_bytes, 0);
+    shm_pair_close(&p);
+}
+
+TEST(short_vectors_and_those_of_another_length_are_copied)
+{
+    struct shm_pair p;
+
+    shm_pair_open(&p, 1000);
+    assert_null(shm_group_sum(p.a[0], 1000));
+    shm_pair_close(&p);
+    shm_pair_open(&p, LONG);
+    assert_null(shm_group_sum(p.a[0], LONG - 1));
+    shm_pair_close(&p);
+}
+
 static void await_turn(struct shm_nodes *c, int turn)
 {
     while (atomic_load(&c->page->marks[0]) != turn)
@@ -490,6 +567,10 @@ int main(void)
         cmocka_unit_test(an_inactive_node_is_named_after_the_deadline),
         cmocka_unit_test(the_descriptor_becomes_readable_when_another_node_makes_progress),
         cmocka_unit_test(the_processors_of_all_nodes_of_the_machine_count_together),
+        cmocka_unit_test(
+            a_sum_that_stays_where_it_was_summed_is_not_copied_and_holds_until_the_next_collective),
+        cmocka_unit_test(a_node_that_has_a_copy_of_the_sum_and_one_that_has_none_take_part_in_one_all_reduce),
+        cmocka_unit_test(short_vectors_and_those_of_another_length_are_copied),
         cmocka_unit_test(a_node_that_sleeps_is_woken_by_the_node_that_was_the_last_before),
         cmocka_unit_test(corrupt_counters_of_a_peer_cause_wrong_numbers_and_nothing_else),
     };
