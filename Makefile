@@ -115,7 +115,7 @@ LIBS_SUBMIT := -lcurl -lmicrohttpd -ljansson -lgnutls -lz -ldl -lm -pthread
 
 PROGRAMS := $(BUILD)/agent $(BUILD)/job_submit $(BUILD)/job_runner $(BUILD)/predictor $(BUILD)/simulator $(BUILD)/codec_check
 
-.PHONY: all test equal test-systems test-processors soak soak-queue soak-slurm faults power sanitize tsan valgrind fuzz bench bench-language bench-comm bench-accuracy bench-start bench-scale bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim bench-trainer tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-names check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
+.PHONY: all test equal test-systems test-processors soak soak-queue soak-slurm faults power sanitize tsan valgrind fuzz bench bench-language bench-comm bench-accuracy bench-start bench-scale bench-efficiency bench-stalled bench-crowd bench-detection bench-rules bench-scaling bench-slow bench-sim bench-trainer tidy both check static warnings clang-check clang-check-programs clang-checked clang-checked-tests format format-check check-layers check-names check-scripts reference combinations combinations-agents check-reference manual install uninstall deb clean help demo
 all: $(PROGRAMS) $(TRANSPORTS) $(BUILD)/psgd-run $(CODECS) $(CODEC_SOURCES) $(MODELS) $(HEADERS) $(MODULES) $(LIBTRAINER)
 
 $(BUILD)/agent: $(call objects,agent/agent.c) $(LIBAGENT) $(LIBPAGE) $(LIBSHARED)
@@ -373,6 +373,9 @@ bench-start: all $(MPI_PEER) ## measure milliseconds from a command to the first
 
 bench-scale: all ## measure agents that start at once, and jobs of many nodes, beside their goals; ONLY='start ...' AGENTS='100 ...' NODES='32 ...' ALLREDUCE_NODES=300 SHIPPED_NODES=100 RUNS=3
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) ONLY='$(ONLY)' AGENTS='$(AGENTS)' NODES='$(NODES)' ALLREDUCE_NODES='$(ALLREDUCE_NODES)' SHIPPED_NODES='$(SHIPPED_NODES)' RUNS='$(RUNS)' tests/bench/scale
+
+bench-efficiency: all ## measure what exchanging costs N workers on N processors, beside workers that exchange nothing; WORKERS='2 8 16' MODELS='lenet:64 ...' RUNS=3
+	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) WORKERS='$(WORKERS)' MODELS='$(MODELS)' RUNS='$(RUNS)' tests/bench/efficiency
 
 bench-stalled: all ## measure a worker's exchanges in asgd while another worker hangs; RUNS=3
 	$(Q)PYTHONDONTWRITEBYTECODE=1 BUILD=$(BUILD) RUNS='$(RUNS)' tests/bench/stalled
