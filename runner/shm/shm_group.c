@@ -12,9 +12,15 @@
 #include "runner/shm/shm_group_private.h"
 #include "shared/base/clock.h"
 
-/* Waking another processor takes up to 55 us on a virtual machine: a node spins about that long before it
- * sleeps. */
-static const double spin_s = 50e-6;
+/* Waking another processor takes up to 55 us on a virtual machine: a node spins at least about that long
+ * before it sleeps. */
+static const double SPIN_S = 50e-6;
+/* Where no other node needs its processor, it spins for twice its usual wait, which may be longer: the first
+ * of 16 nodes waits for the slowest one. Beside longer waits than this the time of waking is short, and a
+ * node that hangs costs the others no more. */
+static const double SPIN_MOST_S = 2e-3;
+static const double TAKEN_AWAY_S = 200e-6; /* without a look: another process needs this processor */
+static const double WEIGHT = 1.0 / 8;      /* of the last wait in the usual one */
 
 enum {
     PART_FLOATS = 65536, /* of a part: stays in a processor's own cache from summing to copying */
@@ -277,14 +283,16 @@ static void store_before_load(void)
 /* Wakes the nodes that sleep until this one has published. */
 static void wake_sleepers(struct shm_group *g)
 {
-    const uint32_t me = (uint32_t)g->me + 1;
-
     store_before_load();
-    for (int i = 0; i < g->n; i++)
-        if (atomic_load_explicit(&g->views[i].counters->sleeps_on, memory_order_relaxed) == me) {
-            rendezvous_wake(g->rendezvous, i);
-            g->counts.n_wakeups++;
-        }
+    for (int i = 0; i < g->n; i++) {
+        uint64_t on = atomic_load_explicit(&g->views[i].counters->sleeps_on, memory_order_relaxed);
+
+        if ((on & 255) != (uint64_t)g->me + 1 || on == g->has_woken[i])
+            continue;
+        g->has_woken[i] = on;
+        rendezvous_wake(g->rendezvous, i);
+        g->counts.n_wakeups++;
+    }
 }
 
 /* Stores with release order: a node that acquires the counter sees the floats that it counts and the
@@ -324,6 +332,7 @@ int shm_group_start(struct shm_group *g, const struct shm_collective *c, struct 
         g->nonfinite = 0;
     for (int i = 0; i < g->n; i++)
         g->n_taken[i] = 0;
+    g->waits_since = clock_now();
     if (is_read(g))
         copy_floats(g, is_small(g) ? mine->slots[g->number % 2] : mine->in, c->in, c->n);
     /* Relaxed: `ready` releases both. */
@@ -470,12 +479,20 @@ static void work_on_share(struct shm_group *g)
     g->stage = STAGE_GATHER;
 }
 
+/* A single long wait, as for an evaluation, does not count for more than another one. */
+static void note_wait(struct shm_group *g, double waited)
+{
+    g->usual_wait_s += WEIGHT * (fmin(waited, 2 * SPIN_MOST_S) - g->usual_wait_s);
+}
+
 static void begin_work(struct shm_group *g)
 {
     if (g->number == 1)
         find_crowding(g);
     g->last = g->blocked_by;
+    note_wait(g, clock_now() - g->waits_since);
     work_on_share(g);
+    g->waits_since = clock_now();
 }
 
 /* 1: the collective is complete; 0: waiting for other nodes. */
@@ -511,25 +528,44 @@ static void pause_briefly(const struct shm_group *g)
 #endif
 }
 
+double shm_group_spins_until(const struct shm_group *g, double now)
+{
+    bool spins_long = g->crowding == AFFINITY_ALONE && g->usual_wait_s <= SPIN_MOST_S;
+    double until = g->waits_since + (spins_long ? fmin(2 * g->usual_wait_s, SPIN_MOST_S) : 0);
+
+    return fmax(until, now + SPIN_S);
+}
+
+/* After SPIN_S it yields a processor that it has alone, too: if it is not bound to it, another node may have
+ * been put there. */
 static int spin(struct shm_group *g, struct err *e)
 {
-    double start = 0;
+    double last = 0, yields_at = 0, until = 0;
 
     for (int tries = 1;; tries++) {
         int rc = advance_collective(g, e);
+        double now;
 
         if (rc != 0)
             return rc;
         if (g->crowding == AFFINITY_CROWDED)
             return 0;
         pause_briefly(g);
-        if (g->crowding == AFFINITY_SHARED || tries % TRIES_PER_CLOCK_READ == 0) {
-            double now = clock_now();
-
-            if (start > 0 && now - start > spin_s)
-                return 0;
-            start = start > 0 ? start : now;
+        if (g->crowding == AFFINITY_ALONE && tries % TRIES_PER_CLOCK_READ != 0)
+            continue;
+        now = clock_now();
+        if (last == 0) {
+            yields_at = now + SPIN_S;
+            until = shm_group_spins_until(g, now);
+        } else if (g->crowding == AFFINITY_ALONE && now - last > TAKEN_AWAY_S) {
+            g->usual_wait_s = 2 * SPIN_MOST_S; /* the next ones sleep soon */
+            return 0;
         }
+        if (now > until)
+            return 0;
+        if (now > yields_at)
+            sched_yield();
+        last = now;
     }
 }
 
@@ -546,12 +582,13 @@ static int waker_of(const struct shm_group *g)
 /* Announces that this node sleeps, and looks once more. Returns what advance_collective does. */
 static int lie_down(struct shm_group *g, struct err *e)
 {
-    _Atomic uint32_t *sleeps_on = &g->views[g->me].counters->sleeps_on;
+    _Atomic uint64_t *sleeps_on = &g->views[g->me].counters->sleeps_on;
     int waker, rc;
 
+    g->n_laid_down++;
     do {
         waker = waker_of(g);
-        atomic_store_explicit(sleeps_on, (uint32_t)waker + 1, memory_order_relaxed);
+        atomic_store_explicit(sleeps_on, g->n_laid_down << 8 | (uint64_t)(waker + 1), memory_order_relaxed);
         store_before_load();
         rc = advance_collective(g, e);
     } while (rc == 0 && waker_of(g) != waker);

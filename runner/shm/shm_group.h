@@ -81,7 +81,8 @@ void shm_group_slice(const struct shm_group *g, size_t n, int i, size_t *from, s
 /* Publishes this node's vector. The previous collective must be complete. Errors: those of shm_group_poll. */
 int shm_group_start(struct shm_group *g, const struct shm_collective *c, struct err *e);
 
-/* Advances the collective without sleeping, spinning for at most 50 us. 1: complete, or none was started.
+/* Advances the collective without sleeping, spinning for 50 us, or for up to 2 ms once in a wait where that
+ * is usual and no other node needs this node's processor. 1: complete, or none was started.
  * 0: waiting for other nodes; shm_group_fd becomes readable when to call again. ERR_LOST: an awaited node
  * has ended. ERR_PROTOCOL: a node is in another collective. After an error only shm_group_close is allowed;
  * other calls return the same error. */

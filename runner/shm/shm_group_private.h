@@ -24,8 +24,9 @@ struct shm_group_counters { /* collectives are numbered from 1 */
     _Atomic uint64_t parts;
     /* bit i: node i's numbers of these parts are not all finite */
     _Atomic uint64_t nonfinite;
-    /* k + 1: the owner sleeps, and node k wakes it when its counters change; 0: it is awake */
-    alignas(SHM_GROUP_LINE) _Atomic uint32_t sleeps_on;
+    /* Not 0: the owner sleeps, and node k wakes it once when its counters change. The low byte is k + 1, the
+     * rest differs from sleep to sleep. */
+    alignas(SHM_GROUP_LINE) _Atomic uint64_t sleeps_on;
     /* of the owner; written before its first vector is ready */
     alignas(SHM_GROUP_LINE) struct affinity affinity;
 };
@@ -53,8 +54,15 @@ struct shm_group {
     int waits_for;        /* index of the first node not known to have reached the awaited state */
     int blocked_by;       /* index of the node found last not to be ready in this collective; `me`: none */
     int last;             /* the same of the previous collective */
+    uint64_t n_laid_down; /* makes the values of sleeps_on differ */
+    uint64_t has_woken[RENDEZVOUS_MAX]; /* the sleep from which this node has woken that one last */
+    double waits_since;                 /* clock_now: since when this node waits for others */
+    double usual_wait_s;                /* until the others were ready, in the last collectives */
     struct shm_group_counts counts;
     struct err broken; /* the error that ended the group; code 0: none */
 };
+
+/* Until when (clock_now) a node spins that begins at `now`, perhaps again in the same wait. */
+double shm_group_spins_until(const struct shm_group *g, double now);
 
 #endif

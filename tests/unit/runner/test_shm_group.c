@@ -474,6 +474,44 @@ TEST(short_vectors_and_those_of_another_length_are_copied)
     shm_pair_close(&p);
 }
 
+TEST(a_node_spins_for_twice_its_usual_wait_where_no_other_needs_its_processor)
+{
+    static const struct {
+        enum affinity_crowding crowding;
+        double usual_s, waited_s; /* before it spins */
+        double spins_s;
+    } cases[] = {
+        {AFFINITY_ALONE, 0, 0, 50e-6},
+        {AFFINITY_ALONE, 200e-6, 0, 400e-6},
+        {AFFINITY_ALONE, 200e-6, 300e-6, 100e-6}, /* the rest */
+        {AFFINITY_ALONE, 1500e-6, 0, 2e-3},
+        {AFFINITY_ALONE, 3e-3, 0, 50e-6},
+        {AFFINITY_SHARED, 200e-6, 0, 50e-6},
+        {AFFINITY_ALONE, 1500e-6, 10, 50e-6}, /* a node hangs */
+    };
+
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        struct shm_group g = {
+            .crowding = cases[i].crowding, .usual_wait_s = cases[i].usual_s, .waits_since = 1000};
+        double now = 1000 + cases[i].waited_s;
+
+        assert_true(fabs(shm_group_spins_until(&g, now) - now - cases[i].spins_s) < 1e-6);
+    }
+}
+
+TEST(a_usual_wait_follows_the_waits)
+{
+    struct shm_pair p;
+
+    shm_pair_open(&p, 1000);
+    for (int i = 0; i < 2; i++)
+        p.a[i]->usual_wait_s = 10;
+    reduce_by_both(&p);
+    for (int i = 0; i < 2; i++)
+        assert_true(p.a[i]->usual_wait_s < 10 && p.a[i]->usual_wait_s >= 10 * 7 / 8.0);
+    shm_pair_close(&p);
+}
+
 static void await_turn(struct shm_nodes *c, int turn)
 {
     while (atomic_load(&c->page->marks[0]) != turn)
@@ -571,6 +609,8 @@ int main(void)
             a_sum_that_stays_where_it_was_summed_is_not_copied_and_holds_until_the_next_collective),
         cmocka_unit_test(a_node_that_has_a_copy_of_the_sum_and_one_that_has_none_take_part_in_one_all_reduce),
         cmocka_unit_test(short_vectors_and_those_of_another_length_are_copied),
+        cmocka_unit_test(a_node_spins_for_twice_its_usual_wait_where_no_other_needs_its_processor),
+        cmocka_unit_test(a_usual_wait_follows_the_waits),
         cmocka_unit_test(a_node_that_sleeps_is_woken_by_the_node_that_was_the_last_before),
         cmocka_unit_test(corrupt_counters_of_a_peer_cause_wrong_numbers_and_nothing_else),
     };
