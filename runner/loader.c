@@ -323,7 +323,7 @@ fail:
 
 struct step_text loader_text(const struct loader *l, const struct settings *set, const struct blocks *b)
 {
-    if (l->test.windows.n == 0)
+    if (l->train.windows.n == 0)
         return (struct step_text){0};
     return (struct step_text){(uint64_t)blocks_in_row(b) * settings_block_samples(set) * l->n_labels,
                               l->bytes_per_token};

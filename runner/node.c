@@ -173,6 +173,8 @@ static int load_data(struct node *n, struct err *e)
         close(fd);
     if (rc < 0)
         return err_at(e, "data");
+    if (text_sample_open(&n->sample, &n->loader.train.file, n->spec, e) < 0)
+        return err_at(e, "data");
     return metrics_new(&n->metrics, n->spec, loader_has_labels(&n->loader), n->loader.n_test, e);
 }
 
@@ -454,6 +456,7 @@ void node_clear(struct node *n)
         close(n->folder_fd);
     if (!n->mesh)
         exchange_free(n->exchange);
+    text_sample_close(&n->sample);
     loader_close(&n->loader);
     close_checkpoint(n);
     step_close(&n->step);

@@ -19,6 +19,7 @@
 #include "runner/monitor/monitor.h"
 #include "runner/shm/send_pool.h"
 #include "runner/shm/shm_group.h"
+#include "runner/text_sample.h"
 #include "shared/base/flag.h"
 #include "shared/job/schedule.h"
 #include "shared/job/settings.h"
@@ -83,6 +84,7 @@ struct node {
     struct tensor_file start; /* the checkpoint to resume from */
     struct metrics *metrics;  /* of a worker; a server has none */
     struct loader loader;
+    struct text_sample sample;  /* of worker 0 with --sample-prompt */
     struct codec_layer *layers; /* (n_layers) */
     int n_layers;
     struct exchange *exchange;
@@ -201,6 +203,8 @@ int node_record_comm(struct node *n, struct err *e); /* rows of comm.csv for eac
 /* Writes rows of eval.csv, and of the files for metrics, about the test set that n->metrics has measured;
  * accuracy NAN: there is none. */
 int node_record_evaluation(struct node *n, double loss, double accuracy, struct err *e);
+/* A row of samples.csv, of n->sample. */
+int node_record_sample(struct node *n, struct err *e);
 /* A rule's model may be another vector than params: node_take_model copies the present model, node_swap_model
  * swaps the copy with params, and its next call swaps them back. No event may be passed in between. */
 void node_take_model(struct node *n);

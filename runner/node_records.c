@@ -178,6 +178,18 @@ static int record_confusion(struct node *n, struct err *e)
     return 0;
 }
 
+int node_record_sample(struct node *n, struct err *e)
+{
+    const struct record_sample row = {.time_s = clock_now() - n->started,
+                                      .node = n->job.node,
+                                      .epoch = n->epoch,
+                                      .step = n->step.n_done,
+                                      .prompt = n->sample.prompt_line,
+                                      .text = n->sample.line};
+
+    return node_record(n, ARTIFACT_SAMPLES, &row, sizeof row, 1, e);
+}
+
 int node_record_evaluation(struct node *n, double loss, double accuracy, struct err *e)
 {
     struct record_eval r = {.time_s = clock_now() - n->started,

@@ -70,6 +70,25 @@ static int compute_block(void *owner, const struct worker_request *request, stru
     return worker_computed(&n->worker, net_grads(n->net), &score, e);
 }
 
+/* Tokens of a sample between two receptions of messages. */
+enum { TOKENS_AT_ONCE = 8 };
+
+static int draw_sample(struct node *n, struct err *e)
+{
+    bool is_complete = false;
+
+    if (text_sample_begin(&n->sample, n->net, n->spec, n->set.seed, e) < 0)
+        return e->code;
+    while (!is_complete) {
+        if (node_catch_up(n, e) < 0)
+            return e->code;
+        node_swap_model(n);
+        is_complete = text_sample_go_on(&n->sample, TOKENS_AT_ONCE);
+        node_swap_model(n);
+    }
+    return node_record_sample(n, e);
+}
+
 /* Metrics are those that the model requests, besides. */
 static int measure_model(void *owner, double *loss, double *accuracy, struct err *e)
 {
@@ -91,7 +110,7 @@ static int measure_model(void *owner, double *loss, double *accuracy, struct err
     }
     *loss = metrics_loss(n->metrics);
     *accuracy = metrics_accuracy(n->metrics);
-    return 0;
+    return text_sample_is_asked(&n->sample) ? draw_sample(n, e) : 0;
 }
 
 int node_train(struct node *n, struct err *e)

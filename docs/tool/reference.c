@@ -248,7 +248,8 @@ static int page_records(struct err *e)
 {
     static const char *const types[] = {
         [RECORD_TEXT] = "text",    [RECORD_INT] = "integer",     [RECORD_U64] = "integer",
-        [RECORD_FLOAT] = "number", [RECORD_SECONDS] = "seconds", [RECORD_SPAN] = "seconds"};
+        [RECORD_FLOAT] = "number", [RECORD_SECONDS] = "seconds", [RECORD_SPAN] = "seconds",
+        [RECORD_LINE] = "text"};
 
     (void)e;
     print_head("Records", "the tables of `shared/records/artifacts.c` and `shared/records/record.h`");

@@ -19,6 +19,7 @@ psgd.sources = {
             peers: (id) => json(of(id) + '/peers'),
             histogram: (id, name) => json(of(id) + '/histogram' + query({name})),
             confusion: (id) => json(of(id) + '/confusion'),
+            samples: (id) => json(of(id) + '/samples'),
             log: (id, q) => json(of(id) + '/log' + query(q)),
             file_href: (id, path) => `${of(id)}/files/${path.split('/').map(encodeURIComponent).join('/')}`,
             compare: (ids, target) => json('/api/compare' + query({ids: ids.join(','), target})),

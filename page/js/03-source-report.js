@@ -25,6 +25,7 @@ psgd.sources.report = () => {
         peers: (id) => get(`/api/jobs/${id}/peers`),
         histogram: (id, name) => get(`/api/jobs/${id}/histogram` + query({name})),
         confusion: (id) => get(`/api/jobs/${id}/confusion`),
+        samples: (id) => get(`/api/jobs/${id}/samples`),
         log: async (id, q) => {
             const all = await get(`/api/jobs/${id}/log`);
             return {...all, lines: all.lines.filter((line) => has(line, q)), next: null};

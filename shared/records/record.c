@@ -123,11 +123,21 @@ static int print_float(char *out, double v, int (*print)(char *, double))
     return print(out, v);
 }
 
+static int print_line(char *out, const char *line)
+{
+    size_t n = strlen(line);
+
+    memcpy(out, line, n);
+    return (int)n;
+}
+
 static int print_cell(char *out, const void *at, enum record_type type)
 {
     switch (type) {
     case RECORD_TEXT:
         return snprintf(out, CELL_MAX, "%s", *(const char *const *)at);
+    case RECORD_LINE:
+        return print_line(out, *(const char *const *)at);
     case RECORD_INT:
         return print_int(out, *(const int *)at);
     case RECORD_U64:
@@ -190,9 +200,56 @@ int record_open(struct record_file *f, const char *path, const struct record_col
     return 0;
 }
 
+/* The most bytes that the rows may take. */
+static size_t room_of(const struct record_column *columns, const char *rows, size_t size, size_t n)
+{
+    size_t room = n * n_columns(columns) * CELL_MAX;
+
+    for (const struct record_column *c = columns; c->name; c++)
+        for (size_t i = 0; c->type == RECORD_LINE && i < n; i++)
+            room += strlen(*(const char *const *)(const void *)(rows + i * size + c->offset));
+    return room;
+}
+
+void record_put_line(char *out, const void *bytes, size_t n)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    const uint8_t *from = bytes;
+
+    for (size_t i = 0; i < n; i++) {
+        if (from[i] >= 0x20 && from[i] <= 0x7e && !strchr(",\"%", from[i])) {
+            *out++ = (char)from[i];
+            continue;
+        }
+        *out++ = '%';
+        *out++ = digits[from[i] >> 4];
+        *out++ = digits[from[i] & 15];
+    }
+    *out = '\0';
+}
+
+static int digit_of(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+size_t record_line_bytes(char *out, const struct record_text *cell)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < cell->len; i++) {
+        const char *at = cell->text + i;
+        bool is_code = *at == '%' && cell->len - i > 2 && digit_of(at[1]) >= 0 && digit_of(at[2]) >= 0;
+
+        out[n++] = is_code ? (char)(digit_of(at[1]) * 16 + digit_of(at[2])) : *at;
+        i += is_code ? 2 : 0;
+    }
+    return n;
+}
+
 int record_write(struct record_file *f, const void *rows, size_t size, size_t n, struct err *e)
 {
-    size_t need = f->n_held + n * n_columns(f->columns) * CELL_MAX;
+    size_t need = f->n_held + room_of(f->columns, rows, size, n);
     char *at;
 
     if (need > f->text_size) {

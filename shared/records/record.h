@@ -14,11 +14,21 @@
 
 #include "shared/base/err.h"
 
-enum record_type { RECORD_TEXT, RECORD_INT, RECORD_U64, RECORD_FLOAT, RECORD_SECONDS, RECORD_SPAN };
+/* RECORD_LINE is a text of any length, in the form of record_put_line(). */
+enum record_type {
+    RECORD_TEXT,
+    RECORD_INT,
+    RECORD_U64,
+    RECORD_FLOAT,
+    RECORD_SECONDS,
+    RECORD_SPAN,
+    RECORD_LINE
+};
 
 struct record_column {
     const char *name;
-    enum record_type type; /* const char *, int, uint64_t, double, double (6 decimals), double (9) */
+    /* const char *, int, uint64_t, double, double (6 decimals), double (9), const char * */
+    enum record_type type;
     size_t offset;
     const char *help; /* meaning and unit */
 };
@@ -103,6 +113,14 @@ struct record_column {
     C(row, name, TEXT, "name of the value, chosen by the codec") \
     C(row, value, FLOAT, "")
 
+#define RECORD_SAMPLE_COLUMNS(C, row) \
+    C(row, time_s, SECONDS, "since training began on this node") \
+    C(row, node, INT, "the node that evaluated") \
+    C(row, epoch, INT, "the epoch of that step, from 1") \
+    C(row, step, U64, "the last step before the evaluation") \
+    C(row, prompt, LINE, "--sample-prompt; a byte that is not printable ASCII, and , \" and %, is %XX") \
+    C(row, text, LINE, "with which the model went on, in the same form")
+
 /* All files: FILE(ID, name, struct, columns, flags, max, help): ARTIFACT_ID, and the fields of struct
  * artifact (artifacts.h). */
 #define RECORD_FILES(FILE) \
@@ -117,7 +135,9 @@ struct record_column {
     FILE(CONFUSION, "confusion", record_confusion, RECORD_CONFUSION_COLUMNS, 0, GIB, \
          "one row per evaluation and occurring pair of label and predicted class") \
     FILE(CODEC_RECORDS, "codec", record_codec, RECORD_CODEC_COLUMNS, OF_SERVERS, GIB, \
-         "one row per value that the codec records")
+         "one row per value that the codec records") \
+    FILE(SAMPLES, "samples", record_sample, RECORD_SAMPLE_COLUMNS, 0, GIB, \
+         "one row per evaluation: the text with which the model goes on, with --sample-prompt")
 
 /* The type of a column in the row's struct. */
 #define RECORD_IN_TEXT    const char *
@@ -126,6 +146,7 @@ struct record_column {
 #define RECORD_IN_FLOAT   double
 #define RECORD_IN_SECONDS double
 #define RECORD_IN_SPAN    double
+#define RECORD_IN_LINE    const char *
 /* clang-format on */
 
 #define FIELD(row, name, type, help) RECORD_IN_##type name;
@@ -153,6 +174,18 @@ struct record_file {
     size_t text_size, n_held;
 };
 
+/* A cell's bytes, without a NUL at the end. len is 0 if the column or the value is missing. */
+struct record_text {
+    const char *text;
+    size_t len;
+};
+
+/* out (at least 3 n + 1 bytes): the bytes as a cell of type RECORD_LINE. */
+void record_put_line(char *out, const void *bytes, size_t n);
+/* out (at least len bytes, without a zero byte): the bytes of such a cell. Returns their number. A % without
+ * two digits is one. */
+size_t record_line_bytes(char *out, const struct record_text *cell);
+
 /* Creates the file, which must not exist, and writes the header. `path` must outlive *f. */
 int record_open(struct record_file *f, const char *path, const struct record_column *columns, struct err *e);
 /* Adds n rows of `size` bytes each. record_write and record_flush: ERR_NOSPACE, the disk is full; the file
@@ -170,12 +203,6 @@ enum {
     RECORD_SCAN_COLUMNS = 32, /* chosen columns, at most */
     RECORD_SCAN_WIDTH = 128,  /* columns of a file, at most */
     RECORD_SCAN_ROW = 1 << 16 /* bytes of a row, at most */
-};
-
-/* A cell's bytes, without a NUL at the end. len is 0 if the column or the value is missing. */
-struct record_text {
-    const char *text;
-    size_t len;
 };
 
 struct record_scan {

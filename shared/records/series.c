@@ -67,7 +67,7 @@ static void columns_of(const char *out[RECORD_COLUMNS_MAX + 2], const struct ser
     size_t n = 0;
 
     for (const struct record_column *c = artifacts[f->id].columns; c->name; c++)
-        if (c->type != RECORD_TEXT && is_value_name(c->name, strlen(c->name)))
+        if (c->type != RECORD_TEXT && c->type != RECORD_LINE && is_value_name(c->name, strlen(c->name)))
             out[n++] = c->name;
     out[n++] = RECORD_SIM_TIME;
     out[n] = NULL;

@@ -55,6 +55,8 @@ int document_series(FILE *out, const struct shown *s, const struct series_reques
 int document_peers(json_t **out, const struct shown *s, struct err *e);
 int document_histogram(json_t **out, const struct shown *s, const char *name, struct err *e);
 int document_confusion(json_t **out, const struct shown *s, struct err *e);
+/* {"samples": [{"time_s", "epoch", "step", "prompt", "text"}]}, the last ones, the earliest first. */
+int document_samples(json_t **out, const struct shown *s, struct err *e);
 
 struct log_query {
     const char *node, *level, *q; /* q: a part of the line's text. NULL: any */

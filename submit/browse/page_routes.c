@@ -138,6 +138,18 @@ static int serve_confusion(struct page_response *out, const struct shown *s, con
     return 0;
 }
 
+static int serve_samples(struct page_response *out, const struct shown *s, const struct page_request *rq,
+                         struct err *e)
+{
+    json_t *doc;
+
+    (void)rq;
+    if (document_samples(&doc, s, e) < 0)
+        return e->code;
+    put_json(out, doc);
+    return 0;
+}
+
 /* The value of a key; NULL: it is missing or empty. */
 static const char *nonempty_query(const struct page_request *rq, const char *key)
 {
@@ -187,11 +199,8 @@ static const struct {
     const char *name;
     int (*serve)(struct page_response *out, const struct shown *s, const struct page_request *rq,
                  struct err *e);
-} parts[] = {{"series", serve_series},
-             {"peers", serve_peers},
-             {"histogram", serve_histogram},
-             {"confusion", serve_confusion},
-             {"log", serve_log}};
+} parts[] = {{"series", serve_series},       {"peers", serve_peers},     {"histogram", serve_histogram},
+             {"confusion", serve_confusion}, {"samples", serve_samples}, {"log", serve_log}};
 
 /* A part of a job, "series" or "files/PATH", or the job itself: "". */
 static int serve_part(struct page_response *out, const struct shown *s, json_t *line, const char *part,

@@ -148,6 +148,8 @@ static int put_all(struct report_page *r, const char *folder, struct err *e)
     if (put_if(r, "/peers", document_peers(&doc, r->s, e), &doc, e) < 0 ||
         put_if(r, "/histogram?name=staleness", document_histogram(&doc, r->s, "staleness", e), &doc, e) < 0)
         return e->code;
+    if (put_if(r, "/samples", document_samples(&doc, r->s, e), &doc, e) < 0)
+        return e->code;
     return put_if(r, "/confusion", document_confusion(&doc, r->s, e), &doc, e);
 }
 

@@ -204,6 +204,17 @@ size_t tokenizer_encode(struct tokenizer *t, uint16_t *tokens, const uint8_t *wo
     return n;
 }
 
+size_t tokenizer_encode_text(struct tokenizer *t, uint16_t *tokens, const uint8_t *text, size_t n)
+{
+    size_t n_tokens = 0;
+
+    for (size_t at = 0, len; at < n; at += len) {
+        len = tokenizer_word(text + at, n - at);
+        n_tokens += tokenizer_encode(t, tokens + n_tokens, text + at, len);
+    }
+    return n_tokens;
+}
+
 const char *tokenizer_decode(const struct tokenizer *t, uint32_t token, size_t *n)
 {
     bool is_known = token < (uint32_t)tokenizer_vocab(t);

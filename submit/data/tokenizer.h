@@ -55,6 +55,8 @@ static inline int tokenizer_vocab(const struct tokenizer *t)
 size_t tokenizer_word(const uint8_t *text, size_t len);
 /* Writes the tokens of one word of n <= TOKENIZER_WORD bytes; returns their number, at most n. */
 size_t tokenizer_encode(struct tokenizer *t, uint16_t *tokens, const uint8_t *word, size_t n);
+/* The same of all words of a text of n bytes. */
+size_t tokenizer_encode_text(struct tokenizer *t, uint16_t *tokens, const uint8_t *text, size_t n);
 /* The bytes of a token, n of them; n = 0: the token is beyond the vocabulary. */
 const char *tokenizer_decode(const struct tokenizer *t, uint32_t token, size_t *n);
 

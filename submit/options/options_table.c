@@ -180,6 +180,10 @@ static struct args_option table[] = {
     {"record-every", "", SETTING(record_every), FOR_JOB, JOB, "N", "steps per row of train.csv"},
     {"eval-every", "", SETTING(eval_every), FOR_JOB, JOB, "N",
      "steps between evaluations on the test set, besides those after each epoch; 0: none"},
+    {"sample-prompt", "", ARGS_TEXT, AT(sample_prompt), FOR_SUBMIT | FOR_PACK, JOB, "TEXT",
+     "of a model of language: at each evaluation worker 0 goes on with this text, by 200 tokens, which "
+     "samples.csv and the page show",
+     .may_change = true},
     {"target-accuracy", "", SETTING(target_accuracy), FOR_JOB, JOB, "X",
      "end when the accuracy of an evaluation on the test set, the mean over the workers, is X or more; 0: "
      "never"},

@@ -123,6 +123,8 @@ struct options {
     char format[16]; /* target of model convert, of export */
     char split[8];   /* half of the data set that predict takes: train or test */
     struct generation generation;
+    char sample_prompt
+        [512]; /* of the job: the text that the model goes on with at each evaluation; "": none */
     char trace[PATH_MAX];
     char init_from[PATH_MAX], resume[PATH_MAX];
     struct simulation simulation;

@@ -14,6 +14,7 @@
 #include "submit/data/transform.h"
 #include "submit/files/spread.h"
 #include "submit/files/temp.h"
+#include "submit/stages/sample_prompt.h"
 #include "submit/terminal/interrupt.h"
 
 enum { CLASSES_NOTED = 1000 };
@@ -52,6 +53,7 @@ struct cut {
     void *y;                 /* of `room` samples, too */
     int32_t *lengths;        /* (n_own): samples of each column */
     size_t room;
+    struct sample_prompt prompt; /* of worker 0's shard */
 };
 
 /* Bytes of a sample's label, or of its targets; of the topic of a piece of text. */
@@ -195,12 +197,12 @@ static size_t describe_samples(struct tensor_view out[2], const struct cut *c)
     return c->data->stream.topics ? 2 : 1;
 }
 
-static int write_shard(const char *path, const struct cut *c, const struct settings *s, const char *columns,
-                       struct err *e)
+static int write_shard(const char *path, const struct cut *c, const struct settings *s, int worker,
+                       const char *columns, struct err *e)
 {
-    const struct tensor_rows parts[6] = {c->is_in_place ? (struct tensor_rows){0}
-                                                        : (struct tensor_rows){c->rows, c->stride}};
-    struct tensor_view tensors[6];
+    const struct tensor_rows parts[6 + SAMPLE_TENSORS] = {
+        c->is_in_place ? (struct tensor_rows){0} : (struct tensor_rows){c->rows, c->stride}};
+    struct tensor_view tensors[6 + SAMPLE_TENSORS];
     size_t n;
     int32_t augment[5];
     char seed[24], rows[24], cols[24], per_piece[24];
@@ -221,6 +223,7 @@ static int write_shard(const char *path, const struct cut *c, const struct setti
     tensors[n++] = (struct tensor_view){
         .name = "lengths", .type = TENSOR_I32, .n_dims = 1, .shape = {c->n_own}, .data = c->lengths};
     n += describe_transform(tensors + n, augment, c);
+    n += worker == 0 ? sample_prompt_tensors(tensors + n, &c->prompt) : 0;
     if (tensor_file_write_rows(path, tensors, parts, n, meta, e) < 0)
         return e->code;
     token_stream_release(&c->data->stream);
@@ -245,7 +248,7 @@ static int make_shard(struct submission *s, int worker, const struct blocks *b, 
     if (!columns)
         err_set(e, ERR_NOMEM, "no memory for %d blocks", n);
     else if (make_room(c, e) == 0 && file_join(path, sizeof path, t->path, name, e) == 0 &&
-             write_shard(path, c, &s->settings, columns, e) == 0)
+             write_shard(path, c, &s->settings, worker, columns, e) == 0)
         e->code = blob_take_file(&s->shards[worker], path, e);
     free(columns);
     free(own);
@@ -570,6 +573,8 @@ int shard_make(struct submission *s, const struct dataset *d, const struct prepr
         return e->code;
     rc = settings_blocks(&b, set, e);
     if (rc == 0)
+        rc = sample_prompt_make(&c.prompt, s, d, e);
+    if (rc == 0)
         rc = divide_set(&part, &b, d, set, e);
     if (rc == 0)
         rc = count_steps(set, part.n_rows * samples_each(d), e);
@@ -580,6 +585,7 @@ int shard_make(struct submission *s, const struct dataset *d, const struct prepr
         rc = note_preprocessing(s, p, e);
     if (rc == 0)
         note_division(s, d, &part, blocks_in_row(&b));
+    sample_prompt_clear(&c.prompt);
     transform_scale_clear(&scale);
     partition_clear(&part);
     blocks_clear(&b);

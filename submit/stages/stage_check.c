@@ -268,6 +268,9 @@ static int limit_steps(struct submission *s, struct err *e)
 /* Stand-in gradients have no accuracy; what a training program evaluates is not known. */
 static int check_job_data(struct submission *s, struct err *e)
 {
+    if (s->settings.trainer[0] && s->opt->sample_prompt[0])
+        return err_set(e, ERR_USAGE,
+                       "--sample-prompt: psgd draws no text from the model of a training program");
     if (s->settings.trainer[0])
         return check_evaluated(&s->settings, 1, true, e);
     return s->opt->simulation.gradients == 0 ? check_data(s, e) : check_evaluated(&s->settings, 1, false, e);

@@ -113,12 +113,7 @@ static int take_prompt(struct generate *g, struct err *e)
     const size_t len = strlen(g->opt->generation.prompt);
     const int time = g->model.spec->n_in;
 
-    for (size_t at = 0; at < len;) {
-        size_t n = tokenizer_word(text + at, len - at);
-
-        g->n_prompt += tokenizer_encode(&g->tokenizer, g->prompt + g->n_prompt, text + at, n);
-        at += n;
-    }
+    g->n_prompt = tokenizer_encode_text(&g->tokenizer, g->prompt, text, len);
     if (g->n_prompt <= (size_t)time)
         return 0;
     err_set(e, ERR_CONFIG, "the prompt has %zu tokens, and model \"%s\" reads %d", g->n_prompt,

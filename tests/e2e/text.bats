@@ -179,6 +179,35 @@ EOF
     [ "$(grep -c 'job_submit predict' out2/README.txt)" -eq 0 ]
 }
 
+@test "a job shows at each evaluation the text with which its model goes on" {
+    start_agents 2
+    local job=(-q --node_count 2 --model gpt-xs:context=16 --dataset "grammar:train=20000,test=500" --batch_size 8 --seed 5)
+    "$SUBMIT" "${job[@]}" --max-steps 20 --eval-every 10 --sample-prompt "$(printf 'ab\377,"\033[2J%%41 <b>')" -o out
+    # Two evaluations, of worker 0; a row is ASCII, with commas between the columns only.
+    [ "$(wc -l <out/records/samples.csv)" -eq 3 ]
+    [ "$(head -1 out/records/samples.csv)" = time_s,node,epoch,step,prompt,text ]
+    [ "$(LC_ALL=C tr -d '\n -~' <out/records/samples.csv | wc -c)" -eq 0 ]
+    [ "$(cut -d, -f2,4,5 out/records/samples.csv | sed 1d)" = "$(printf '0,10,ab%%FF%%2C%%22%%1B[2J%%2541 <b>\n0,20,ab%%FF%%2C%%22%%1B[2J%%2541 <b>')" ]
+    # The last one is what generate draws by the job's seed.
+    "$SUBMIT" generate out --prompt "$(printf 'ab\377,"\033[2J%%41 <b>')" --seed 5 --tokens 200 -o text
+    python3 - <<'EOF'
+import csv, urllib.parse
+last = list(csv.DictReader(open("out/records/samples.csv")))[-1]
+text = open("text", "rb").read()
+assert urllib.parse.unquote_to_bytes(last["prompt"]) + urllib.parse.unquote_to_bytes(last["text"]) == text, (last, text)
+page = open("out/report.html", "rb").read()
+assert b"/samples" in page and b"\x1b" not in page and b"\xff" not in page and b"<b>" not in page.split(b'"documents"')[1]
+EOF
+    # A prompt changes no weight.
+    "$SUBMIT" "${job[@]}" --max-steps 20 -o plain
+    [ "$(jq -c '[.nodes[].params_sha256]' out/run.json)" = "$(jq -c '[.nodes[].params_sha256]' plain/run.json)" ]
+    [ ! -e plain/records/samples.csv ]
+    run "$SUBMIT" validate --model softmax --dataset "$FEW" --sample-prompt x
+    [[ "$output" == *'--sample-prompt: model "softmax" has the loss softmax_cross_entropy, a model of language token_cross_entropy'* ]]
+    run "$SUBMIT" validate --model gpt-xs:context=16 --dataset grammar --batch_size 8 --sample-prompt 12345678901234567
+    [[ "$output" == *'--sample-prompt: 17 tokens, and model "gpt-xs:context=16" reads 16'* ]]
+}
+
 @test "generate and predict say in a sentence what they cannot apply a model to" {
     local what
     "$SUBMIT" simulate -q --node_count 1 --model gpt-xs --dataset grammar:train=20000,test=2000 --batch_size 8 --max-steps 1 -o text

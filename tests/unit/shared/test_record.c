@@ -410,6 +410,45 @@ TEST(numbers_are_those_of_strtod_to_the_bit)
     }
 }
 
+TEST(a_line_has_any_bytes_as_printable_ascii_of_one_cell)
+{
+    char bytes[512], line[3 * sizeof bytes + 1], again[sizeof line];
+    struct record_text cell = {line, 0};
+
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)i;
+    record_put_line(line, bytes, sizeof bytes);
+    cell.len = strlen(line);
+    for (size_t i = 0; i < cell.len; i++)
+        assert_true(line[i] >= ' ' && line[i] <= '~' && line[i] != ',' && line[i] != '"');
+    assert_int_equal(record_line_bytes(again, &cell), sizeof bytes);
+    assert_memory_equal(again, bytes, sizeof bytes);
+    cell = (struct record_text){"%4%GG%", 6};
+    assert_int_equal(record_line_bytes(again, &cell), 6);
+    assert_memory_equal(again, "%4%GG%", 6);
+}
+
+TEST(a_row_with_a_long_line_is_written_whole)
+{
+    const char *folder = unit_folder();
+    char *line = malloc(50001), *expected = malloc(60000);
+    struct record_sample sample = {.time_s = 1, .epoch = 2, .step = 3, .prompt = "a", .text = line};
+    struct record_file f;
+    struct err e = {0};
+
+    memset(line, 'x', 50000);
+    line[50000] = '\0';
+    snprintf(expected, 60000, "time_s,node,epoch,step,prompt,text\n1.000000,0,2,3,a,%s\n", line);
+    assert_ok(record_open(&f, path_in(folder), record_sample_columns, &e));
+    assert_ok(record_write(&f, &sample, sizeof sample, 1, &e));
+    assert_ok(record_flush(&f, &e));
+    record_close(&f);
+    assert_file_is(path_in(folder), expected);
+    free(line);
+    free(expected);
+    unit_remove(folder);
+}
+
 TEST(a_cell_that_is_not_a_number_is_missing)
 {
     static const char *const texts[] = {
@@ -440,6 +479,8 @@ int main(void)
         cmocka_unit_test(too_many_columns_and_too_long_a_row_are_refused),
         cmocka_unit_test(a_file_of_many_chunks_has_every_row_once),
         cmocka_unit_test(numbers_are_those_of_strtod_to_the_bit),
+        cmocka_unit_test(a_line_has_any_bytes_as_printable_ascii_of_one_cell),
+        cmocka_unit_test(a_row_with_a_long_line_is_written_whole),
         cmocka_unit_test(a_cell_that_is_not_a_number_is_missing),
     };
 
