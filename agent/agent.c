@@ -184,7 +184,7 @@ static int start_agent(struct agent_options *o, struct err *e)
     struct listener l;
     struct agent_isolation isolation;
     struct address data;
-    struct agent a;
+    static struct agent a;
     int rc;
 
     if (listener_open(&l, o, e) < 0)

@@ -80,16 +80,15 @@ int agent_open(struct agent *a, const struct agent_options *opt, struct err *e)
 {
     const struct inquiry inquiry = {.loop = &a->loop, .n_changes = &a->jobs.n_changes};
 
-    *a = (struct agent){.opt = *opt, .lock_fd = -1};
-    a->jobs = (struct jobs){.opt = &a->opt,
-                            .loop = &a->loop,
-                            .address = a->address,
-                            .notify.loop = &a->loop,
-                            .trainer_about = {.inquiry = inquiry, .python = a->jobs.trainers.python},
-                            .runner_about = {.inquiry = inquiry, .exe = a->jobs.runner_exe},
-                            .dir_fd = -1,
-                            .is_other_child = curve_is_own,
-                            .other_children = &a->curves};
+    a->opt = *opt;
+    a->lock_fd = a->jobs.dir_fd = -1;
+    a->jobs.opt = &a->opt;
+    a->jobs.loop = a->jobs.notify.loop = &a->loop;
+    a->jobs.address = a->address;
+    a->jobs.trainer_about = (struct trainer_about){.inquiry = inquiry, .python = a->jobs.trainers.python};
+    a->jobs.runner_about = (struct runner_about){.inquiry = inquiry, .exe = a->jobs.runner_exe};
+    a->jobs.is_other_child = curve_is_own;
+    a->jobs.other_children = &a->curves;
     a->curves = (struct curves){
         .loop = &a->loop, .exe = a->exe, .address = a->address, .n_changes = &a->jobs.n_changes};
     a->since_wall = clock_wall();
@@ -125,7 +124,6 @@ void agent_close(struct agent *a)
     auth_close(&a->auth);
     if (a->lock_fd >= 0)
         close(a->lock_fd);
-    *a = (struct agent){.jobs.dir_fd = -1, .lock_fd = -1};
 }
 
 /* An agent that listens on all addresses is reached by its machine's name. */

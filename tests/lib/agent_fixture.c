@@ -26,6 +26,7 @@ static void open_on_folder(struct fixture *f)
 
     assert_ok(listener_open(&l, &f->opt, &e));
     f->opt.port = l.port;
+    f->agent = (struct agent){0};
     assert_ok(agent_open(&f->agent, &f->opt, &e));
     f->agent.allows_plain = l.allows_plain;
     assert_ok(data_address_find(&f->agent.jobs.data, &f->opt, &e));
