@@ -76,6 +76,17 @@ static choices open_choices(const struct sim_explorer *x)
     return open;
 }
 
+/* The same; if there are none, good-byes that were withheld may be. Returns 1, or 0: there is no choice; or a
+ * code. */
+static int next_choices(const struct sim_explorer *x, choices *open, struct err *e)
+{
+    *open = open_choices(x);
+    if (*open == 0 && sim_tell_waiting(x->s, e) < 0)
+        return e->code;
+    *open = open_choices(x);
+    return *open != 0;
+}
+
 /* Executes a choice, and everything at that node that follows without another choice. */
 static int take_choice(struct sim_explorer *x, int choice, struct err *e)
 {
@@ -187,13 +198,13 @@ static int read_order(struct sim_explorer *x, const char *text, struct err *e)
  * earlier one. */
 static int run_one(struct sim_explorer *x, struct explore_result *out, struct err *e)
 {
-    int n_given = x->n_path;
+    int n_given = x->n_path, rc;
     choices open;
 
     memset(x->pairs, 0, sizeof x->pairs);
     if (sim_restart(x->s, e) < 0 || sim_begin(x->s, e) < 0)
         return e->code;
-    for (int depth = 0; (open = open_choices(x)) != 0; depth++) {
+    for (int depth = 0; (rc = next_choices(x, &open, e)) > 0; depth++) {
         int choice = depth < n_given ? x->path[depth].chosen : -1;
 
         if (depth == EXPLORE_DEPTH)
@@ -206,8 +217,9 @@ static int run_one(struct sim_explorer *x, struct explore_result *out, struct er
         if (take_choice(x, choice, e) < 0)
             return e->code;
     }
-    check_schedule(x, out);
-    return 0;
+    if (rc == 0)
+        check_schedule(x, out);
+    return rc;
 }
 
 /* Goes back to the last choice with an alternative; false: there is none. */

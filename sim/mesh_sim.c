@@ -33,10 +33,10 @@ struct endpoint {
     int slot;
     bool is_gone; /* has left or is lost */
     struct sim_message *first, **last;
-    int pairs;     /* list of pairs in which it sends, the latest first */
-    uint32_t most; /* n_waiting of the fullest of them; an upper bound while is_stale */
-    bool is_stale;
-    bool wants_room; /* was refused because of a full queue */
+    bool wants_room;                     /* was refused because of a full queue */
+    int pairs;                           /* list of pairs in which it sends, the latest first */
+    uint32_t most;                       /* n_waiting of the fullest of them */
+    uint32_t levels[MESH_QUEUE_MAX + 1]; /* by n_waiting: how many of them; [0] is not used */
 };
 
 struct loss_reason { /* reason of a loss, referenced by messages */
@@ -52,7 +52,8 @@ struct mesh_sim {
     struct sim_pairs pairs;
     struct message_pool messages;
     struct loss_reason *reasons;
-    uint64_t n_delivered;
+    int *peers; /* (n), for end_node */
+    uint64_t n_delivered, n_good_byes;
 };
 
 static int make_block(struct message_pool *pool, struct err *e)
@@ -122,13 +123,10 @@ static bool is_linked(const struct mesh_sim *net, int a, int b)
                       (are_servers && net->cfg.links_servers));
 }
 
-static struct sim_pair *get_pair(struct mesh_sim *net, int from, int to, struct err *e)
+static struct sim_pair *add_pair(struct mesh_sim *net, int from, int to, struct err *e)
 {
-    struct sim_pair *p = sim_pairs_find(&net->pairs, from, to);
+    struct sim_pair *p = sim_pairs_add(&net->pairs, from, to, e);
 
-    if (p)
-        return p;
-    p = sim_pairs_add(&net->pairs, from, to, e);
     if (p) {
         p->next_of_sender = net->nodes[from].pairs;
         net->nodes[from].pairs = (int)(p - net->pairs.of);
@@ -136,53 +134,27 @@ static struct sim_pair *get_pair(struct mesh_sim *net, int from, int to, struct 
     return p;
 }
 
+/* A pair is added with its reverse, so that the pairs in which a node sends are all that it has met. */
+static struct sim_pair *get_pair(struct mesh_sim *net, int from, int to, struct err *e)
+{
+    struct sim_pair *p = sim_pairs_find(&net->pairs, from, to);
+
+    return p || !add_pair(net, to, from, e) ? p : add_pair(net, from, to, e);
+}
+
 /* Updates the counters after one message of the pair was taken. */
 static void took(struct mesh_sim *net, struct sim_pair *p)
 {
     struct endpoint *sender = &net->nodes[p->from];
 
-    sender->is_stale |= p->n_waiting-- == sender->most;
+    sender->levels[p->n_waiting--]--;
+    sender->levels[p->n_waiting]++;
+    while (sender->most > 0 && sender->levels[sender->most] == 0)
+        sender->most--;
     if (!sender->wants_room || !net->cfg.on_room)
         return;
     sender->wants_room = false;
     net->cfg.on_room(net->cfg.owner, p->from);
-}
-
-static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
-                    struct mesh_buf *b, struct err *e)
-{
-    struct endpoint *self = (struct endpoint *)m;
-    struct mesh_sim *net = self->net;
-    int to = slot_of(net, h->peer);
-    struct sim_pair *p = get_pair(net, self->slot, to, e);
-    struct sim_message *message;
-
-    if (!p)
-        return e->code;
-    if (net->nodes[to].is_gone || p->is_broken)
-        return 0;
-    if (p->n_waiting == MESH_QUEUE_MAX)
-        return err_set(e, ERR_REFUSED, "%d messages are queued for node %d", MESH_QUEUE_MAX, h->peer);
-    assert(b || h->kind == FRAME_CHUNK);
-    message = take_message(&net->messages, e);
-    if (!message)
-        return e->code;
-    *message = (struct sim_message){.kind = MESH_MESSAGE,
-                                    .head = *h,
-                                    .buf = b,
-                                    .view = b ? NULL : bytes,
-                                    .len = len,
-                                    .pair = (uint32_t)(p - net->pairs.of),
-                                    .from = self->slot,
-                                    .to = to};
-    message->head.peer = node_of(net, self->slot);
-    if (b)
-        b->refs++;
-    if (++p->n_waiting > self->most) {
-        self->most = p->n_waiting;
-        self->is_stale = false;
-    }
-    return net->cfg.carry(net->cfg.owner, message, e);
 }
 
 static void append_message(struct endpoint *n, struct sim_message *m)
@@ -214,21 +186,81 @@ static int send_end(struct mesh_sim *net, int from, int to, enum mesh_event_kind
 {
     struct sim_message *m = end_message(net, from, to, kind, why, e);
 
+    net->n_good_byes += kind == MESH_LEFT;
     return m ? net->cfg.carry(net->cfg.owner, m, e) : e->code;
 }
 
-static int end_node(struct mesh_sim *net, int slot, enum mesh_event_kind kind, const char *why, struct err *e)
+/* A node that has left without a good-bye to this one says it now. Returns 1; 0: there is no such good-bye;
+ * or a code. */
+static int send_late_good_bye(struct mesh_sim *net, int from, int to, struct err *e)
 {
-    net->nodes[slot].is_gone = true;
-    for (int to = 0; to < net->n; to++)
-        if (is_linked(net, slot, to) && !net->nodes[to].is_gone && send_end(net, slot, to, kind, why, e) < 0)
-            return e->code;
-    return 0;
+    if (!net->nodes[from].is_gone || net->nodes[to].is_gone || !is_linked(net, from, to) ||
+        sim_pairs_find(&net->pairs, from, to))
+        return 0;
+    return send_end(net, from, to, MESH_LEFT, NULL, e) < 0 ? e->code : 1;
+}
+
+static int sim_send(struct mesh *m, const struct mesh_head *h, const void *bytes, size_t len,
+                    struct mesh_buf *b, struct err *e)
+{
+    struct endpoint *self = (struct endpoint *)m;
+    struct mesh_sim *net = self->net;
+    int to = slot_of(net, h->peer);
+    struct sim_message *message;
+    struct sim_pair *p;
+
+    if (send_late_good_bye(net, to, self->slot, e) < 0 || !(p = get_pair(net, self->slot, to, e)))
+        return e->code;
+    if (net->nodes[to].is_gone || p->is_broken)
+        return 0;
+    if (p->n_waiting == MESH_QUEUE_MAX)
+        return err_set(e, ERR_REFUSED, "%d messages are queued for node %d", MESH_QUEUE_MAX, h->peer);
+    assert(b || h->kind == FRAME_CHUNK);
+    message = take_message(&net->messages, e);
+    if (!message)
+        return e->code;
+    *message = (struct sim_message){.kind = MESH_MESSAGE,
+                                    .head = *h,
+                                    .buf = b,
+                                    .view = b ? NULL : bytes,
+                                    .len = len,
+                                    .pair = (uint32_t)(p - net->pairs.of),
+                                    .from = self->slot,
+                                    .to = to};
+    message->head.peer = node_of(net, self->slot);
+    if (b)
+        b->refs++;
+    self->levels[p->n_waiting++]--;
+    self->levels[p->n_waiting]++;
+    if (p->n_waiting > self->most)
+        self->most = p->n_waiting;
+    return net->cfg.carry(net->cfg.owner, message, e);
+}
+
+int mesh_sim_tell(struct mesh_sim *net, int slot, struct err *e)
+{
+    int n = 0;
+
+    for (int from = 0; from < net->n; from++) {
+        int rc = send_late_good_bye(net, from, slot, e);
+
+        if (rc < 0)
+            return rc;
+        n += rc;
+    }
+    return n;
 }
 
 int mesh_sim_kill(struct mesh_sim *net, int slot, struct err *e)
 {
-    return net->nodes[slot].is_gone ? 0 : end_node(net, slot, MESH_LOST, "its process has ended", e);
+    if (net->nodes[slot].is_gone)
+        return 0;
+    net->nodes[slot].is_gone = true;
+    for (int to = 0; to < net->n; to++)
+        if (is_linked(net, slot, to) && !net->nodes[to].is_gone &&
+            send_end(net, slot, to, MESH_LOST, "its process has ended", e) < 0)
+            return e->code;
+    return 0;
 }
 
 /* The loss is detected by the receiver, not sent. Messages in transit between them are dropped. */
@@ -256,9 +288,40 @@ int mesh_sim_part(struct mesh_sim *net, int a, int b, struct err *e)
     return break_pair(net, a, b, e) < 0 ? e->code : break_pair(net, b, a, e);
 }
 
+static int by_slot(const void *a, const void *b)
+{
+    const int *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Lists, by slot, the nodes that get its good-bye. */
+static int list_met(struct mesh_sim *net, int slot)
+{
+    int n = 0, first_server = slot < net->cfg.n_workers ? net->cfg.n_workers : 0;
+
+    for (int i = net->nodes[slot].pairs; i != SIM_NO_PAIR; i = net->pairs.of[i].next_of_sender)
+        if (net->pairs.of[i].to < first_server)
+            net->peers[n++] = net->pairs.of[i].to;
+    qsort(net->peers, (size_t)n, sizeof *net->peers, by_slot);
+    for (int to = first_server; to < net->n; to++)
+        net->peers[n++] = to;
+    return n;
+}
+
 int mesh_sim_leave(struct mesh_sim *net, int slot, struct err *e)
 {
-    return net->nodes[slot].is_gone ? 0 : end_node(net, slot, MESH_LEFT, NULL, e);
+    int n;
+
+    if (net->nodes[slot].is_gone)
+        return 0;
+    net->nodes[slot].is_gone = true;
+    n = list_met(net, slot);
+    for (int i = 0; i < n; i++)
+        if (is_linked(net, slot, net->peers[i]) && !net->nodes[net->peers[i]].is_gone &&
+            send_end(net, slot, net->peers[i], MESH_LEFT, NULL, e) < 0)
+            return e->code;
+    return 0;
 }
 
 static void sim_close(struct mesh *m, double deadline)
@@ -363,13 +426,6 @@ static size_t sim_queued(const struct mesh *m)
 {
     struct endpoint *self = (struct endpoint *)(uintptr_t)m;
 
-    if (self->is_stale) {
-        self->most = 0;
-        self->is_stale = false;
-        for (int i = self->pairs; i != SIM_NO_PAIR; i = self->net->pairs.of[i].next_of_sender)
-            if (self->net->pairs.of[i].n_waiting > self->most)
-                self->most = self->net->pairs.of[i].n_waiting;
-    }
     self->wants_room |= self->most >= EXCHANGE_BACKLOG_MAX;
     return self->most;
 }
@@ -467,9 +523,10 @@ int mesh_sim_new(struct mesh_sim **out, const struct mesh_sim_config *cfg, struc
     net->n = cfg->n_workers + cfg->n_servers;
     net->pool.limit = cfg->limit;
     net->nodes = calloc((size_t)net->n, sizeof *net->nodes);
-    if (!net->nodes)
+    net->peers = malloc((size_t)net->n * sizeof *net->peers);
+    if (!net->nodes || !net->peers)
         err_set(e, ERR_NOMEM, "no memory for %d nodes", net->n);
-    if (!net->nodes || sim_pairs_init(&net->pairs, e) < 0) {
+    if (!net->nodes || !net->peers || sim_pairs_init(&net->pairs, e) < 0) {
         mesh_sim_free(net);
         return e->code;
     }
@@ -496,6 +553,11 @@ uint64_t mesh_sim_messages(const struct mesh_sim *net)
     return net->n_delivered;
 }
 
+uint64_t mesh_sim_good_byes(const struct mesh_sim *net)
+{
+    return net->n_good_byes;
+}
+
 uint64_t mesh_sim_queued(const struct mesh_sim *net)
 {
     uint64_t n = 0;
@@ -516,6 +578,7 @@ void mesh_sim_free(struct mesh_sim *net)
         free(r);
     }
     sim_pairs_clear(&net->pairs);
+    free(net->peers);
     free(net->nodes);
     free(net);
 }

@@ -48,14 +48,19 @@ struct mesh *mesh_sim_node(struct mesh_sim *net, int slot);
 
 void mesh_sim_deliver(struct mesh_sim *net,
                       struct sim_message *m); /* returned by the receiver's next polls */
-/* The node leaves, as mesh_close(). ERR_NOMEM. */
+/* The node leaves, as mesh_close(). Its good-bye goes to servers, and to the workers that it has sent to or
+ * received from: between all pairs of thousands of nodes good-byes would take most of the memory. Another
+ * node gets it when it sends to this one, or by mesh_sim_tell(). ERR_NOMEM. */
 int mesh_sim_leave(struct mesh_sim *net, int slot, struct err *e);
+/* Sends the node the good-byes that it has not got. Returns how many, or a code. */
+int mesh_sim_tell(struct mesh_sim *net, int slot, struct err *e);
 /* The node is lost to all nodes it was linked to, after the messages it has sent. */
 int mesh_sim_kill(struct mesh_sim *net, int slot, struct err *e);
 /* Two nodes are lost to each other, reported by their next polls. */
 int mesh_sim_part(struct mesh_sim *net, int a, int b, struct err *e);
 bool mesh_sim_has_event(const struct mesh_sim *net, int slot); /* whether a poll would return an event */
 uint64_t mesh_sim_messages(const struct mesh_sim *net);        /* delivered so far */
+uint64_t mesh_sim_good_byes(const struct mesh_sim *net);       /* sent so far */
 uint64_t mesh_sim_queued(const struct mesh_sim *net);          /* sent, and not taken yet by a poll */
 
 #endif

@@ -436,13 +436,36 @@ static void end_stalled(struct sim *s)
     end_waiting(s, why);
 }
 
+int sim_tell_waiting(struct sim *s, struct err *e)
+{
+    int n = 0;
+
+    for (int i = 0; i < s->n_nodes; i++) {
+        int rc = sim_node_is_over(&s->nodes[i]) ? 0 : mesh_sim_tell(s->net, i, e);
+
+        if (rc < 0)
+            return rc;
+        n += rc;
+    }
+    return n;
+}
+
+/* Returns 1; 0: there are no more events; or a code. */
+static int next_event(struct sim *s, struct sim_event *ev, struct err *e)
+{
+    if (sim_queue_pop(&s->queue, ev))
+        return 1;
+    return sim_tell_waiting(s, e) < 0 ? e->code : sim_queue_pop(&s->queue, ev);
+}
+
 int sim_run(struct sim *s, struct err *e)
 {
     struct sim_event ev;
+    int rc;
 
     if (sim_begin(s, e) < 0 || wake_all(s, e) < 0)
         return e->code;
-    while (sim_queue_pop(&s->queue, &ev)) {
+    while ((rc = next_event(s, &ev, e)) > 0) {
         count_event(s, ev.what);
         if (is_stalled(s)) {
             end_stalled(s);
@@ -457,7 +480,7 @@ int sim_run(struct sim *s, struct err *e)
             return err_set(e, ERR_CANCELLED, "stopped by a signal");
     }
     sim_end_hanging(s);
-    return 0;
+    return rc;
 }
 
 bool sim_has_succeeded(const struct sim *s)

@@ -128,6 +128,9 @@ void sim_close(struct sim *s);
 int sim_restart(struct sim *s, struct err *e);
 /* Part of sim_run(): every node begins its part of the job. */
 int sim_begin(struct sim *s, struct err *e);
+/* Sends all nodes that still wait after the last event the good-byes that they have not got (mesh_sim.h).
+ * Returns how many, or a code. */
+int sim_tell_waiting(struct sim *s, struct err *e);
 /* Fails all nodes that still wait after the last event. */
 void sim_end_hanging(struct sim *s);
 

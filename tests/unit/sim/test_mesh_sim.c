@@ -202,6 +202,30 @@ TEST(a_dropped_peer_delivers_nothing_more_and_both_get_the_reason)
     mesh_sim_free(net);
 }
 
+TEST(a_good_bye_goes_to_nodes_that_met_the_one_that_leaves_and_later_to_others_that_need_it)
+{
+    begin(false);
+    assert_ok(send(1, 0, 1));
+    deliver_all();
+    assert_ok(mesh_sim_leave(net, 0, &e));
+    assert_int_equal(n_kept, 1); /* to 1, which has only sent to it */
+    deliver_all();
+    assert_int_equal(receive(1), -MESH_LEFT);
+    assert_int_equal(receive(2), MESH_NOTHING);
+    assert_ok(send(2, 0, 2)); /* dropped, and answered */
+    deliver_all();
+    assert_int_equal(receive(2), -MESH_LEFT);
+    assert_int_equal(receive(2), MESH_NOTHING);
+    assert_ok(mesh_sim_leave(net, 1, &e)); /* without having met 2 */
+    assert_int_equal(n_kept, 0);
+    assert_int_equal(mesh_sim_tell(net, 2, &e), 1);
+    assert_int_equal(mesh_sim_tell(net, 2, &e), 0);
+    deliver_all();
+    assert_int_equal(receive(2), -MESH_LEFT);
+    assert_int_equal(mesh_sim_good_byes(net), 3);
+    mesh_sim_free(net);
+}
+
 TEST(in_a_star_only_connected_nodes_notice_an_end)
 {
     begin(true);
@@ -223,6 +247,8 @@ int main(void)
         cmocka_unit_test(a_good_bye_and_a_loss_follow_sent_messages_and_are_reported_once),
         cmocka_unit_test(a_cut_between_two_nodes_loses_each_for_the_other_and_their_messages_in_flight),
         cmocka_unit_test(a_dropped_peer_delivers_nothing_more_and_both_get_the_reason),
+        cmocka_unit_test(
+            a_good_bye_goes_to_nodes_that_met_the_one_that_leaves_and_later_to_others_that_need_it),
         cmocka_unit_test(in_a_star_only_connected_nodes_notice_an_end),
     };
 
