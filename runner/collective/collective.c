@@ -10,18 +10,25 @@
 /* An exchange may have collectives of three lengths: weights and numbers, scales, a vector. */
 enum { PREPARED = 3 };
 
-struct prepared { /* a plan, and a buffer for each node whose chunks are added */
+struct prepared { /* a plan, and a buffer for each peer whose chunks are added */
     struct collective_plan plan;
     enum plan_levels levels; /* of the request */
     char *staging;
-    size_t *stage; /* (n_nodes): offset of a node's buffer in staging */
+    size_t *stage; /* (n_peers): offset of a peer's buffer in staging */
 };
 
 struct sender {
     size_t cursor;     /* index in the plan of its next chunk */
     uint32_t received; /* chunks received */
     bool is_staged;    /* its last chunk is not added yet */
-    bool is_paused;
+};
+
+/* Nodes whose chunks remain in the connection for now. Any node may be among them, not only a peer of the
+ * present plan. */
+enum { PAUSED_BITS = 64 };
+struct paused {
+    uint64_t *bits; /* (n_nodes) */
+    int n;
 };
 
 /* An all-reduce that the mesh computes, in parts from the vector's end to its front (part_before). */
@@ -38,7 +45,9 @@ struct collective {
     const int *machines;
     struct prepared prepared[COLLECTIVE_KINDS][PREPARED]; /* the last of each kind */
     int oldest[COLLECTIVE_KINDS];                         /* index of the next to be replaced */
-    struct sender *senders;                               /* (n_nodes) */
+    struct sender *senders;                               /* by the plan's peers */
+    size_t senders_room;
+    struct paused paused;
     const struct prepared *now; /* of the collective under way; NULL: none, or one without a plan */
     struct mesh_sum sum;
     struct collective_request request;
@@ -65,11 +74,16 @@ static size_t bytes(const struct collective *c, size_t n)
     return n * c->request.item->bytes;
 }
 
+static size_t paused_words(int n_nodes)
+{
+    return (size_t)(n_nodes - 1) / PAUSED_BITS + 1;
+}
+
 int collective_new(struct collective **out, const struct collective_config *cfg, struct err *e)
 {
     struct collective *c = calloc(1, sizeof *c);
 
-    if (!c || !(c->senders = calloc((size_t)cfg->n_nodes, sizeof *c->senders))) {
+    if (!c || !(c->paused.bits = calloc(paused_words(cfg->n_nodes), sizeof *c->paused.bits))) {
         free(c);
         return err_set(e, ERR_NOMEM, "no memory for collectives");
     }
@@ -95,6 +109,7 @@ void collective_free(struct collective *c)
             prepared_clear(&c->prepared[k][i]);
     free(c->kept[0]);
     free(c->kept[1]);
+    free(c->paused.bits);
     free(c->senders);
     free(c);
 }
@@ -105,20 +120,20 @@ void collective_attach(struct collective *c, struct mesh *m, const int *machines
     c->machines = machines;
 }
 
-/* A buffer for each node, as long as its longest chunk to add. */
+/* A buffer for each peer, as long as its longest chunk to add. */
 static int make_staging(struct prepared *r, struct err *e)
 {
     const struct collective_plan *p = &r->plan;
     size_t total = 0;
 
-    r->stage = calloc((size_t)p->request.n_nodes, sizeof *r->stage);
+    r->stage = calloc(p->n_peers + 1, sizeof *r->stage);
     for (size_t i = 0; r->stage && i < p->n_recvs; i++) {
         const struct plan_recv *v = &p->recvs[i];
 
-        if (v->op != PLAN_COPY && v->n > r->stage[v->from])
-            r->stage[v->from] = v->n;
+        if (v->op != PLAN_COPY && v->n > r->stage[v->peer])
+            r->stage[v->peer] = v->n;
     }
-    for (int k = 0; r->stage && k < p->request.n_nodes; k++) {
+    for (size_t k = 0; r->stage && k < p->n_peers; k++) {
         size_t room = (r->stage[k] * p->request.item_bytes + 63) / 64 * 64; /* whole cache lines */
 
         r->stage[k] = total;
@@ -280,12 +295,40 @@ static int send_chunks(struct collective *c, struct err *e)
     return COLLECTIVE_DONE;
 }
 
+static uint64_t *paused_word(struct collective *c, int node)
+{
+    return &c->paused.bits[node / PAUSED_BITS];
+}
+
+static uint64_t paused_bit(int node)
+{
+    return (uint64_t)1 << node % PAUSED_BITS;
+}
+
+/* For collective_sink: the mesh pauses the node that sends it. */
+static enum mesh_sink_result note_paused(struct collective *c, int node)
+{
+    c->paused.n += !(*paused_word(c, node) & paused_bit(node));
+    *paused_word(c, node) |= paused_bit(node);
+    return MESH_SINK_LATER;
+}
+
 static void resume_sender(struct collective *c, int node)
 {
-    if (!c->senders[node].is_paused)
+    if (!(*paused_word(c, node) & paused_bit(node)))
         return;
-    c->senders[node].is_paused = false;
+    *paused_word(c, node) &= ~paused_bit(node);
+    c->paused.n--;
     mesh_pause(c->mesh, node, false);
+}
+
+static void resume_all(struct collective *c)
+{
+    for (int node = 0; c->paused.n > 0; node++)
+        if (!*paused_word(c, node))
+            node |= PAUSED_BITS - 1;
+        else
+            resume_sender(c, node);
 }
 
 bool collective_is_under_way(const struct collective *c)
@@ -295,11 +338,7 @@ bool collective_is_under_way(const struct collective *c)
 
 bool collective_is_awaited(const struct collective *c)
 {
-    bool is_awaited = false;
-
-    for (int k = 0; !c->now && k < c->cfg.n_nodes; k++)
-        is_awaited |= c->senders[k].is_paused;
-    return is_awaited;
+    return !c->now && c->paused.n > 0;
 }
 
 /* MPI may send nothing for an empty vector; a plan does, so that its two statements hold. */
@@ -365,15 +404,16 @@ enum mesh_sink_result collective_sink(struct collective *c, const struct mesh_he
     const struct collective_plan *p = c->now ? &c->now->plan : NULL;
     const struct plan_recv *v;
     struct sender *s;
+    int peer;
 
     if (h->peer < 0 || h->peer >= c->cfg.n_nodes || h->peer == c->cfg.me)
         return MESH_SINK_REFUSED;
-    s = &c->senders[h->peer];
-    if (h->round == c->number + 1) { /* the peer has finished this node's present collective */
-        s->is_paused = true;
-        return MESH_SINK_LATER;
-    }
-    if (!p || h->round != c->number || s->cursor == p->n_recvs)
+    if (h->round == c->number + 1) /* the peer has finished this node's present collective */
+        return note_paused(c, h->peer);
+    if (!p || h->round != c->number || (peer = collective_plan_peer(p, h->peer)) < 0)
+        return MESH_SINK_REFUSED;
+    s = &c->senders[peer];
+    if (s->cursor == p->n_recvs)
         return MESH_SINK_REFUSED;
     v = &p->recvs[s->cursor];
     if (h->index != s->received || len != bytes(c, v->n))
@@ -382,9 +422,8 @@ enum mesh_sink_result collective_sink(struct collective *c, const struct mesh_he
         *at = (char *)c->request.out + bytes(c, v->first);
         return MESH_SINK_READY;
     }
-    s->is_paused = s->is_staged;
-    *at = c->now->staging + c->now->stage[h->peer];
-    return s->is_staged ? MESH_SINK_LATER : MESH_SINK_READY;
+    *at = c->now->staging + c->now->stage[peer];
+    return s->is_staged ? note_paused(c, h->peer) : MESH_SINK_READY;
 }
 
 /* Has the chunk arrived, and is the part of `in` complete to which it is added? */
@@ -393,14 +432,14 @@ static bool can_take(const struct collective *c, size_t recv)
     const struct plan_recv *v = &c->now->plan.recvs[recv];
     bool needs_in = v->op == PLAN_ADD_TO_IN || v->op == PLAN_ADD_AND_IN;
 
-    return c->senders[v->from].cursor > recv && (!needs_in || v->first >= c->ready);
+    return c->senders[v->peer].cursor > recv && (!needs_in || v->first >= c->ready);
 }
 
 static void add_chunk(struct collective *c, const struct plan_recv *v)
 {
     char *out = (char *)c->request.out + bytes(c, v->first);
     const char *in = vector(c, PLAN_IN, v->first);
-    const char *x = c->now->staging + c->now->stage[v->from];
+    const char *x = c->now->staging + c->now->stage[v->peer];
     const void *const of[PLAN_OPS][3] = {
         [PLAN_ADD] = {out, x}, [PLAN_ADD_TO_IN] = {in, x}, [PLAN_ADD_AND_IN] = {out, x, in}};
 
@@ -424,7 +463,7 @@ static void take_chunks(struct collective *c)
         last = phase_enter(c->cfg.watch, PHASE_DECODE);
         add_chunk(c, v);
         phase_enter(c->cfg.watch, last);
-        c->senders[v->from].is_staged = false;
+        c->senders[v->peer].is_staged = false;
         resume_sender(c, v->from);
     }
 }
@@ -442,6 +481,23 @@ int collective_ready(struct collective *c, size_t ready, struct err *e)
     return send_chunks(c, e);
 }
 
+static int begin_senders(struct collective *c, struct err *e)
+{
+    const struct collective_plan *p = &c->now->plan;
+
+    if (p->n_peers > c->senders_room) {
+        struct sender *more = realloc(c->senders, p->n_peers * sizeof *more);
+
+        if (!more)
+            return err_set(e, ERR_NOMEM, "no memory for the senders of chunks");
+        c->senders = more;
+        c->senders_room = p->n_peers;
+    }
+    for (size_t k = 0; k < p->n_peers; k++)
+        c->senders[k] = (struct sender){.cursor = p->peers[k].first};
+    return 0;
+}
+
 int collective_start(struct collective *c, const struct collective_request *request, struct err *e)
 {
     assert(!collective_is_under_way(c) && request->in != request->out);
@@ -449,16 +505,13 @@ int collective_start(struct collective *c, const struct collective_request *requ
     c->request.item = request->item ? request->item : &floats;
     if (is_for_mesh(c, &c->request))
         c->sum = (struct mesh_sum){.is_under_way = true, .given = request->n, .done = request->n};
-    else if (!(c->now = find_plan(c, &c->request, e)))
+    else if (!(c->now = find_plan(c, &c->request, e)) || begin_senders(c, e) < 0)
         return e->code;
     c->number++;
     c->n_sent = c->n_done = 0;
     c->ready = request->n;
-    for (int k = 0; c->now && k < c->cfg.n_nodes; k++) {
-        c->senders[k].cursor = c->now->plan.first[k];
-        c->senders[k].received = 0;
-        resume_sender(c, k);
-    }
+    if (c->now)
+        resume_all(c);
     return collective_ready(c, request->ready, e);
 }
 
@@ -467,7 +520,7 @@ int collective_on_event(struct collective *c, const struct mesh_event *ev, struc
     if (c->sum.is_under_way)
         return advance_sum(c, e);
     if (ev->kind == MESH_MESSAGE && ev->head.kind == FRAME_CHUNK) {
-        struct sender *s = &c->senders[ev->head.peer];
+        struct sender *s = &c->senders[collective_plan_peer(&c->now->plan, ev->head.peer)];
         const struct plan_recv *v = &c->now->plan.recvs[s->cursor];
 
         s->is_staged |= v->op != PLAN_COPY;
@@ -499,8 +552,8 @@ void collective_waits_for(const struct collective *c, char *out, size_t size)
     if (c->sum.is_under_way)
         snprintf(out, size, "the sum of all workers in %s %llu", kind, number);
     else if (node >= 0)
-        snprintf(out, size, "chunk %u of node %d in %s %llu", c->senders[node].received + 1, node, kind,
-                 number);
+        snprintf(out, size, "chunk %u of node %d in %s %llu",
+                 c->senders[c->now->plan.recvs[c->n_done].peer].received + 1, node, kind, number);
     else
         snprintf(out, size, "queue space for chunk %u to node %d in %s %llu",
                  c->now->plan.sends[c->n_sent].index + 1, c->now->plan.sends[c->n_sent].to, kind, number);

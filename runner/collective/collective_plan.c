@@ -98,7 +98,8 @@ static void recv_chunk(struct builder *b, int from, enum plan_op op, bool is_sum
     if (!recvs)
         return;
     p->recvs = recvs;
-    recvs[p->n_recvs++] = (struct plan_recv){id_of(b, from), op, is_sum, r.first, r.n, 0};
+    recvs[p->n_recvs++] = (struct plan_recv){
+        .from = id_of(b, from), .op = op, .is_sum = is_sum, .first = r.first, .n = r.n};
 }
 
 static bool overlaps(const struct plan_recv *v, struct range r)
@@ -503,17 +504,70 @@ static void all_reduce(struct builder *b)
     free(firsts);
 }
 
-/* Numbers the chunks of each pair of nodes, and links those of each sender in order. */
-static void number_chunks(struct collective_plan *p, uint32_t *sent)
+static int by_node(const void *a, const void *b)
 {
-    memset(sent, 0, (size_t)p->request.n_nodes * sizeof *sent);
+    const struct plan_peer *x = a, *y = b;
+
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+static void add_peer(struct builder *b, int node)
+{
+    struct collective_plan *p = b->p;
+    struct plan_peer *peers = with_room(b, p->peers, p->n_peers, &p->peers_room, sizeof *peers);
+
+    if (!peers)
+        return;
+    p->peers = peers;
+    peers[p->n_peers++] = (struct plan_peer){.node = node, .first = p->n_recvs};
+}
+
+static void list_peers(struct builder *b)
+{
+    struct collective_plan *p = b->p;
+    size_t n = 0;
+
+    p->n_peers = 0;
+    for (size_t i = 0; i < p->n_sends; i++) /* to one node there may be many in turn */
+        if (i == 0 || p->sends[i].to != p->sends[i - 1].to)
+            add_peer(b, p->sends[i].to);
+    for (size_t i = 0; i < p->n_recvs; i++)
+        if (i == 0 || p->recvs[i].from != p->recvs[i - 1].from)
+            add_peer(b, p->recvs[i].from);
+    if (p->n_peers > 0)
+        qsort(p->peers, p->n_peers, sizeof *p->peers, by_node);
+    for (size_t i = 0; i < p->n_peers; i++)
+        if (n == 0 || p->peers[i].node != p->peers[n - 1].node)
+            p->peers[n++] = p->peers[i];
+    p->n_peers = n;
+}
+
+int collective_plan_peer(const struct collective_plan *p, int node)
+{
+    size_t low = 0, end = p->n_peers;
+
+    while (low < end) {
+        size_t middle = (low + end) / 2;
+
+        if (p->peers[middle].node < node)
+            low = middle + 1;
+        else
+            end = middle;
+    }
+    return low < p->n_peers && p->peers[low].node == node ? (int)low : -1;
+}
+
+/* Numbers the chunks of each pair of nodes, and links those of each sender in order. */
+static void number_chunks(struct collective_plan *p)
+{
     for (size_t i = 0; i < p->n_sends; i++)
-        p->sends[i].index = sent[p->sends[i].to]++;
-    for (int k = 0; k < p->request.n_nodes; k++)
-        p->first[k] = p->n_recvs;
+        p->sends[i].index = p->peers[collective_plan_peer(p, p->sends[i].to)].sent++;
     for (size_t i = p->n_recvs; i-- > 0;) {
-        p->recvs[i].next = p->first[p->recvs[i].from];
-        p->first[p->recvs[i].from] = i;
+        struct plan_recv *v = &p->recvs[i];
+
+        v->peer = collective_plan_peer(p, v->from);
+        v->next = p->peers[v->peer].first;
+        p->peers[v->peer].first = i;
     }
 }
 
@@ -547,12 +601,7 @@ int collective_plan_make(struct collective_plan *p, const struct plan_request *r
         [COLLECTIVE_ALL_TO_ALL] = all_to_all,
     };
     struct builder b = {.p = p, .n_nodes = request->n_nodes, .me = request->me, .whole = {0, request->n}};
-    uint32_t *sent = malloc((size_t)request->n_nodes * sizeof *sent);
 
-    if (!p->first || p->request.n_nodes != request->n_nodes) {
-        free(p->first);
-        p->first = malloc((size_t)request->n_nodes * sizeof *p->first);
-    }
     p->request = *request;
     p->n_copies = p->n_sends = p->n_recvs = 0;
     choose(&p->request);
@@ -560,14 +609,13 @@ int collective_plan_make(struct collective_plan *p, const struct plan_request *r
         add_copy(&b, PLAN_OUT, b.whole);
     else
         by[request->kind](&b);
-    if (b.no_memory || !sent || !p->first) {
-        free(sent);
+    list_peers(&b);
+    if (b.no_memory) {
         collective_plan_clear(p);
         return err_set(e, ERR_NOMEM, "no memory for the plan of %s over %zu numbers",
                        collective_kind_name(request->kind), request->n);
     }
-    number_chunks(p, sent);
-    free(sent);
+    number_chunks(p);
     return 0;
 }
 
@@ -575,7 +623,7 @@ void collective_plan_clear(struct collective_plan *p)
 {
     free(p->sends);
     free(p->recvs);
-    free(p->first);
+    free(p->peers);
     *p = (struct collective_plan){0};
 }
 

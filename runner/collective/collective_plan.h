@@ -98,25 +98,35 @@ struct plan_send {
 
 struct plan_recv {
     int from;
+    int peer; /* its index in `peers` */
     enum plan_op op;
     bool is_sum; /* the result is the sum over all nodes: a mean divides it now */
     size_t first, n;
     size_t next; /* index of the next chunk of the same sender; n_recvs: there is none */
 };
 
+/* A node with which chunks are exchanged: few of the nodes of a large job. */
+struct plan_peer {
+    int node;
+    size_t first;  /* index of its first chunk in recvs; n_recvs: there is none */
+    uint32_t sent; /* chunks to it */
+};
+
 struct collective_plan { /* {0} is an empty one */
     struct plan_request request;
     struct plan_copy copies[2];
-    size_t n_copies, n_sends, n_recvs;
+    size_t n_copies, n_sends, n_recvs, n_peers;
     struct plan_send *sends;
     struct plan_recv *recvs;
-    size_t *first; /* (n_nodes): index of each node's first chunk; n_recvs: there is none */
-    size_t sends_room, recvs_room;
+    struct plan_peer *peers; /* by node */
+    size_t sends_room, recvs_room, peers_room;
 };
 
 /* Makes a new plan in p, reusing its memory. ERR_NOMEM. */
 int collective_plan_make(struct collective_plan *p, const struct plan_request *request, struct err *e);
 void collective_plan_clear(struct collective_plan *p);
+/* The index of a node in p->peers; -1: no chunks are exchanged with it. */
+int collective_plan_peer(const struct collective_plan *p, int node);
 /* Sets linked[k] for each node k that this one sends to or receives from in that operation; the others stay
  * as they are. Of two nodes either both set the other or neither. ERR_NOMEM. */
 int collective_plan_link(bool *linked, const struct plan_request *request, struct err *e);

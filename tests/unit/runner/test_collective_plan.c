@@ -67,7 +67,11 @@ static void begin_turn(const struct scenario *g, int me)
     p->n_sent = p->n_done = 0;
     memset(p->received, 0, sizeof p->received);
     memset(p->has_come, 0, sizeof p->has_come);
-    memcpy(p->cursor, p->plan->first, (size_t)g->request.n_nodes * sizeof *p->cursor);
+    for (int k = 0; k < g->request.n_nodes; k++) {
+        int peer = collective_plan_peer(p->plan, k);
+
+        p->cursor[k] = peer >= 0 ? p->plan->peers[peer].first : p->plan->n_recvs;
+    }
     for (size_t i = 0; i < p->plan->request.n; i++) {
         p->in[i] = input(g, me, p->turn, i);
         p->out[p->turn % 2][i] = 1e6f; /* a value that is never written is visible */
