@@ -122,17 +122,13 @@ int sim_record_evaluation(struct sim_records *r, const struct sim_node *n, struc
 
 int sim_record_comm(struct sim_records *r, const struct sim *s, const struct sim_node *n, struct err *e)
 {
-    /* A worker that is linked to servers only can skip the thousands of other workers. */
-    bool is_star = codec_is_star(s->codec.plugin, s->set.server_count);
-    bool only_workers = is_star && n->node < 0 && !exchange_links_servers(n->x);
-    int first = only_workers ? 0 : -1 - s->set.server_count;
-    int last = is_star && n->node >= 0 ? -2 : s->set.node_count - 1;
-    struct record_comm row = {.time_s = n->now, .node = n->node, .peer = first}, rows[2];
+    struct record_comm row = {.time_s = n->now, .node = n->node}, rows[2];
 
     if (!exchange_round_done(n->x, &row.round) || row.round % (uint64_t)s->set.record_every != 0)
         return 0;
-    for (; row.peer <= last; row.peer++) {
-        size_t n_rows = exchange_needs_link(n->x, row.peer) ? exchange_comm_rows(rows, n->x, row) : 0;
+    row.peer = exchange_next_peer(n->x, -1 - s->set.server_count);
+    for (; row.peer != EXCHANGE_NO_PEER; row.peer = exchange_next_peer(n->x, row.peer + 1)) {
+        size_t n_rows = exchange_comm_rows(rows, n->x, row);
 
         for (size_t i = 0; i < n_rows; i++) {
             const struct comm_row timed = {.job = rows[i], .sim_time_s = n->now};

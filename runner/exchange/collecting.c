@@ -96,6 +96,9 @@ int collecting_share(struct channel *ch, struct shm_group *group, struct err *e)
     s->reads_grads = group &&
                      !ch->x->is_late; /* late vectors are copies: the next gradients are computed meanwhile */
     s->is_in_memory = s->reads_grads && s->is_whole;
+    for (int k = 0; group && k < shm_group_n(group); k++)
+        if (!peer_stats_make(&ch->x->peer_stats, exchange_slot(ch->x, shm_group_node(group, k))))
+            return err_set(e, ERR_NOMEM, "no memory for the traffic statistics of a machine's nodes");
     if (!group || s->is_whole || shm_group_me(group) > 0)
         return 0;
     s->sum = malloc((ch->n_params + 1) * sizeof *s->sum);

@@ -693,8 +693,8 @@ bool exchange_round_done(struct exchange *x, uint64_t *round)
 
 static bool has_traffic(const struct peer_stats *s)
 {
-    for (int slot = 0; slot < s->n; slot++) {
-        const struct peer_traffic *t = peer_stats_read(s, slot);
+    for (int slot = 0; (slot = peer_stats_next(s, slot)) < s->n; slot++) {
+        const struct peer_traffic *t = peer_stats_of(s, slot);
 
         if (t->sent.messages > 0 || t->received.messages > 0)
             return true;
@@ -717,6 +717,17 @@ const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer)
 const struct exchange_traffic *exchange_received(const struct exchange *x, int peer)
 {
     return &peer_stats_read(&x->peer_stats, exchange_slot(x, peer))->recv_done;
+}
+
+int exchange_next_peer(const struct exchange *x, int node)
+{
+    int slot;
+
+    for (; node < -1; node++)
+        if (peer_stats_next(&x->peer_stats, exchange_slot(x, node)) == exchange_slot(x, node))
+            return node;
+    slot = peer_stats_next(&x->peer_stats, node < 0 ? 0 : node);
+    return slot < x->cfg.n_workers ? slot : EXCHANGE_NO_PEER;
 }
 
 /* 1, or 0: there were no messages. */

@@ -220,6 +220,10 @@ uint64_t exchange_rounds(const struct exchange *x); /* closed so far */
 bool exchange_round_done(struct exchange *x, uint64_t *round);
 const struct exchange_traffic *exchange_sent(const struct exchange *x, int peer);
 const struct exchange_traffic *exchange_received(const struct exchange *x, int peer);
+/* The first node from this one on with which there may have been traffic: -1 - n_servers and so on to -2,
+ * then 0 to n_workers - 1. */
+enum { EXCHANGE_NO_PEER = -1 };
+int exchange_next_peer(const struct exchange *x, int node);
 /* Writes that traffic with `row.peer` as rows of comm.csv. `row` has time, round, node and peer. Returns the
  * number of rows: one for each direction with at least one message. */
 size_t exchange_comm_rows(struct record_comm out[2], const struct exchange *x, struct record_comm row);

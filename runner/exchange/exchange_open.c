@@ -163,16 +163,16 @@ static int open_rule(struct exchange *x, const struct codec_job *job, struct err
     return 0;
 }
 
-/* Allocates all statistics in advance, so that no round allocates. An event rule in a large job is an
- * exception, because it may send to any node, but sends to few. */
+/* Makes all statistics in advance, so that no round allocates. An event rule in a large job is an exception,
+ * because it may send to any node, but sends to few; so is a path of collectives. */
 static int open_peer_stats(struct exchange *x, struct err *e)
 {
     const struct exchange_config *cfg = &x->cfg;
     int n = cfg->n_workers + cfg->n_servers;
 
-    if (peer_stats_open(&x->peer_stats, n, e) < 0 || stall_open(&x->stall, n, e) < 0 ||
-        barrier_open(x, e) < 0 || stop_vote_open(x, e) < 0 || finish_vote_open(x, e) < 0 ||
-        save_vote_open(x, e) < 0 || test_sum_open(x, e) < 0)
+    stall_open(&x->stall, n);
+    if (peer_stats_open(&x->peer_stats, n, e) < 0 || barrier_open(x, e) < 0 || stop_vote_open(x, e) < 0 ||
+        finish_vote_open(x, e) < 0 || save_vote_open(x, e) < 0 || test_sum_open(x, e) < 0)
         return e->code;
     if (!x->rule && n > PEER_STATS_AT_ONCE)
         return 0;

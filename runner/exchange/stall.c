@@ -12,17 +12,22 @@ enum { WAITS, TIMED_OUT, COMPUTES, N_REPORTS }; /* the frame's round */
 /* A peer counts as waiting for so many periods after its last report. */
 static const double STALE = 3;
 
-int stall_open(struct stall *s, int n, struct err *e)
+void stall_open(struct stall *s, int n)
 {
-    s->reports = calloc((size_t)n, sizeof *s->reports);
-    s->n = n;
-    return s->reports ? 0 : err_set(e, ERR_NOMEM, "no memory for the reports of %d nodes", n);
+    *s = (struct stall){.n = n};
 }
 
 void stall_clear(struct stall *s)
 {
     free(s->reports);
     *s = (struct stall){0};
+}
+
+static const struct stall_report *report_of(const struct exchange *x, int slot)
+{
+    static const struct stall_report none;
+
+    return x->stall.reports ? &x->stall.reports[slot] : &none;
 }
 
 double stall_period(double timeout_s)
@@ -92,7 +97,7 @@ static int end_of_chain(const struct exchange *x, double since)
     int node = stall_awaits(x);
 
     for (int i = 0; i < x->stall.n && node != STALL_NO_NODE; i++) {
-        const struct stall_report *w = &x->stall.reports[exchange_slot(x, node)];
+        const struct stall_report *w = report_of(x, exchange_slot(x, node));
 
         if (w->at < since || w->node == x->cfg.node)
             return node;
@@ -129,7 +134,7 @@ bool stall_list_waiting(const struct exchange *x, double timeout_s, char *out, s
     int n = 0;
 
     for (int slot = 0; slot < x->stall.n; slot++) {
-        const struct stall_report *w = &x->stall.reports[slot];
+        const struct stall_report *w = report_of(x, slot);
 
         if (w->at == 0 || w->at < since || w->node != x->cfg.node)
             continue;
@@ -151,7 +156,7 @@ static int silent_peer(const struct exchange *x, double since)
     int node = STALL_NO_NODE;
 
     for (int slot = 0; slot < x->stall.n; slot++) {
-        if (!is_linked(x, slot) || x->stall.reports[slot].at >= since)
+        if (!is_linked(x, slot) || report_of(x, slot)->at >= since)
             continue;
         if (node != STALL_NO_NODE)
             return STALL_NO_NODE;
@@ -163,7 +168,7 @@ static int silent_peer(const struct exchange *x, double since)
 bool stall_computes(const struct exchange *x, int node, double timeout_s)
 {
     return node != STALL_NO_NODE && node != x->cfg.node &&
-           x->stall.reports[exchange_slot(x, node)].computed_at > fmax(0, recent(x, timeout_s));
+           report_of(x, exchange_slot(x, node))->computed_at > fmax(0, recent(x, timeout_s));
 }
 
 int stall_blocking_node(const struct exchange *x, double timeout_s)
@@ -176,9 +181,12 @@ int stall_blocking_node(const struct exchange *x, double timeout_s)
 
 int stall_on_report(struct exchange *x, const struct mesh_head *h, struct err *e)
 {
-    struct stall_report *w = &x->stall.reports[exchange_slot(x, h->peer)];
+    struct stall_report *w;
     int node = STALL_NO_NODE;
 
+    if (!x->stall.reports && !(x->stall.reports = calloc((size_t)x->stall.n, sizeof *x->stall.reports)))
+        return err_set(e, ERR_NOMEM, "no memory for the reports of %d nodes", x->stall.n);
+    w = &x->stall.reports[exchange_slot(x, h->peer)];
     if (h->round >= N_REPORTS || (h->index != NO_SLOT && h->index >= (uint32_t)x->stall.n))
         return err_set(e, ERR_PROTOCOL, "node %d waits for a node that the job does not have", h->peer);
     if (h->index != NO_SLOT)

@@ -32,11 +32,11 @@ struct stall_report {
 };
 
 struct stall {
-    struct stall_report *reports; /* (n), by slot */
+    struct stall_report *reports; /* (n), by slot; NULL: none has come, as in most jobs */
     int n;
 };
 
-int stall_open(struct stall *s, int n, struct err *e);
+void stall_open(struct stall *s, int n);
 void stall_clear(struct stall *s);
 
 /* Seconds of a wait before its first report, and between two reports, in a job whose waits end after
@@ -63,7 +63,7 @@ void stall_send_timeout(struct exchange *x, int blocking);
 bool stall_list_waiting(const struct exchange *x, double timeout_s, char *out, size_t size);
 
 /* Handles a FRAME_WAIT. ERR_TIMEOUT: its sender, and so the job, ends because of the node that the message
- * names. ERR_PROTOCOL: the message names no node of the job. */
+ * names. ERR_PROTOCOL: the message names no node of the job. ERR_NOMEM. */
 int stall_on_report(struct exchange *x, const struct mesh_head *h, struct err *e);
 
 #endif

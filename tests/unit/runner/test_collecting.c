@@ -95,6 +95,35 @@ TEST(a_vector_longer_than_the_model_uses_connections_even_if_short)
     assert_true(sent_for(LONGEST) > LONGEST * sizeof(float));
 }
 
+/* Otherwise a sum in shared memory could not be counted: in a large job statistics are made on first use. */
+TEST(in_a_large_job_the_nodes_of_a_machine_have_statistics_before_the_first_sum)
+{
+    float params[N_PARAMS] = {0};
+    struct exchange *x;
+    struct shm_pair p;
+    struct blocks blocks;
+    struct err e;
+
+    shm_pair_open_as(&p, (int[]){70, 71}, N_PARAMS);
+    assert_ok(blocks_init(&blocks, BLOCKS_IID, 100, 1, &e));
+    assert_ok(exchange_new(&x,
+                           &(struct exchange_config){.plugin = &sums,
+                                                     .node = 70,
+                                                     .n_workers = 100,
+                                                     .is_sync = true,
+                                                     .blocks = &blocks,
+                                                     .n_params = N_PARAMS,
+                                                     .params = params,
+                                                     .grads = shm_group_in(p.a[0])},
+                           &e));
+    assert_int_equal(exchange_next_peer(x, 0), EXCHANGE_NO_PEER);
+    assert_ok(exchange_share(x, p.a[0], &e));
+    assert_int_equal(exchange_next_peer(x, 71), 71);
+    exchange_free(x);
+    shm_pair_close(&p);
+    blocks_clear(&blocks);
+}
+
 /* ---- levels: workers 0 and 1 share memory, 2 and 3 do, and 4 is alone ---- */
 
 enum { N_WORKERS = 5, MOST = 3 * SHM_GROUP_SMALL, N_STEPS = 5 };
@@ -242,6 +271,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_short_vector_no_longer_than_the_model_uses_shared_memory),
         cmocka_unit_test(a_vector_longer_than_the_model_uses_connections_even_if_short),
+        cmocka_unit_test(in_a_large_job_the_nodes_of_a_machine_have_statistics_before_the_first_sum),
         cmocka_unit_test(on_levels_all_workers_get_the_mean_with_the_same_bits),
     };
 

@@ -8,14 +8,15 @@ enum { N = 10000 };
 static struct peer_stats l;
 static struct err e;
 
-TEST(peers_without_traffic_have_no_statistics_and_use_no_page)
+TEST(peers_without_traffic_have_no_statistics)
 {
     assert_ok(peer_stats_open(&l, N, &e));
     assert_non_null(peer_stats_make(&l, 9999));
-    for (int i = 0; i < N - 16; i++)
+    for (int i = 0; i < N - 1; i++)
         assert_true(peer_stats_read(&l, i) == peer_stats_read(&l, 0)); /* the shared entry of zeros */
     assert_int_equal(peer_stats_read(&l, 17)->sent_done.messages, 0);
     assert_true(peer_stats_read(&l, 9999) == peer_stats_of(&l, 9999));
+    assert_int_equal(l.room, 4); /* of ten thousand */
     peer_stats_clear(&l);
 }
 
@@ -44,7 +45,7 @@ TEST(statistics_not_read_for_rounds_cover_the_last_two_only)
     peer_stats_close_round(&l);
     assert_int_equal(peer_stats_read(&l, 3)->sent_done.messages, 0);
     peer_stats_of(&l, 3)->received.messages = 2;
-    peer_stats_of(&l, 4)->sent.messages = 3; /* on the same page, for the first time */
+    peer_stats_make(&l, 4)->sent.messages = 3;
     peer_stats_close_round(&l);
     assert_int_equal(peer_stats_of(&l, 3)->sent_done.messages, 0);
     assert_int_equal(peer_stats_of(&l, 3)->recv_done.messages, 2);
@@ -52,9 +53,26 @@ TEST(statistics_not_read_for_rounds_cover_the_last_two_only)
     peer_stats_clear(&l);
 }
 
+TEST(peers_with_statistics_are_listed_in_order_whatever_the_order_of_their_first_messages)
+{
+    enum { STEP = 7919 }; /* a prime, so that every peer has its turn */
+    int n = 0;
+
+    assert_ok(peer_stats_open(&l, N, &e));
+    assert_int_equal(peer_stats_next(&l, 0), N);
+    for (int i = 0; i < N; i += 2)
+        peer_stats_make(&l, i * STEP % N)->n_sent = (uint64_t)(i * STEP % N);
+    for (int slot = 0; (slot = peer_stats_next(&l, slot)) < N; slot++, n++) {
+        assert_int_equal(slot, 2 * n);
+        assert_int_equal(peer_stats_of(&l, slot)->n_sent, slot);
+    }
+    assert_int_equal(n, N / 2);
+    peer_stats_clear(&l);
+}
+
 TEST(a_peer_that_leaves_twice_counts_once)
 {
-    assert_ok(peer_stats_open(&l, 17, &e)); /* not a multiple of the page */
+    assert_ok(peer_stats_open(&l, 17, &e));
     peer_stats_leave(&l, 16);
     peer_stats_leave(&l, 16);
     peer_stats_leave(&l, 0);
@@ -66,9 +84,11 @@ TEST(a_peer_that_leaves_twice_counts_once)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peers_without_traffic_have_no_statistics_and_use_no_page),
+        cmocka_unit_test(peers_without_traffic_have_no_statistics),
         cmocka_unit_test(the_traffic_of_a_closed_round_is_available_in_the_next),
         cmocka_unit_test(statistics_not_read_for_rounds_cover_the_last_two_only),
+        cmocka_unit_test(
+            peers_with_statistics_are_listed_in_order_whatever_the_order_of_their_first_messages),
         cmocka_unit_test(a_peer_that_leaves_twice_counts_once),
     };
 

@@ -1,6 +1,7 @@
 /* Whole simulated jobs with synthetic gradients: results, times and bytes. */
 #include "tests/unit/unit.h"
 
+#include <malloc.h>
 #include <math.h>
 
 #include "runner/mesh/frame.h"
@@ -332,6 +333,45 @@ TEST(three_thousand_workers_and_two_servers_use_little_memory)
     sim_close(&s);
 }
 
+/* Bytes allocated for a job of that many nodes at its end; 0 under a sanitizer, which has its own malloc. */
+static double bytes_of_job(const char *codec, int n_workers)
+{
+    size_t before = mallinfo2().uordblks + mallinfo2().hblkhd, after;
+
+    job(codec, n_workers, 0);
+    set.path = COMBINE_PATH_AUTO;
+    strcpy(how.link, "1Gbit,1ms");
+    run();
+    assert_true(sim_has_succeeded(&s));
+    assert_true(mesh_sim_good_byes(s.net) <= 2 * 16 * (uint64_t)n_workers);
+    after = mallinfo2().uordblks + mallinfo2().hblkhd;
+    sim_close(&s);
+    return (double)(after - before);
+}
+
+/* Of all pairs of nodes memory would be four times as much. */
+TEST(twice_as_many_nodes_that_exchange_with_few_others_take_twice_the_memory)
+{
+    static const char *const codecs[] = {"gossip", "allreduce"};
+
+    for (size_t i = 0; i < N_OF(codecs); i++) {
+        double one = bytes_of_job(codecs[i], 500), two = bytes_of_job(codecs[i], 1000);
+
+        assert_true(two <= 2.4 * one);
+        assert_true(two / 1000 <= 64 << 10); /* of which vectors take up to 40 kB */
+    }
+}
+
+TEST(on_a_ring_good_byes_go_to_neighbors)
+{
+    job("gossip", 200, 0);
+    strcpy(how.link, "1Gbit,1ms");
+    run();
+    assert_true(sim_has_succeeded(&s));
+    assert_true(mesh_sim_good_byes(s.net) > 0 && mesh_sim_good_byes(s.net) <= 2 * 200);
+    sim_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +392,8 @@ int main(void)
         cmocka_unit_test(a_short_cut_delays_the_job_and_a_long_one_ends_it),
         cmocka_unit_test(a_wait_beyond_the_round_timeout_ends_the_job_as_in_reality),
         cmocka_unit_test(three_thousand_workers_and_two_servers_use_little_memory),
+        cmocka_unit_test(twice_as_many_nodes_that_exchange_with_few_others_take_twice_the_memory),
+        cmocka_unit_test(on_a_ring_good_byes_go_to_neighbors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
