@@ -50,7 +50,6 @@ struct peers {
     size_t n;
     int16_t place[2 * NODE_MOST + 1]; /* of a node, plus NODE_MOST: 1 + its index in `nodes` */
     double *cells[N_TRAFFIC];         /* (PEERS_MOST, PEERS_MOST), of which n x n are used */
-    bool is_too_large;
 };
 
 /* The place of a node in the matrix; -1: there are too many. */
@@ -82,15 +81,12 @@ static int add_traffic(void *ctx, const struct record_text *c, struct err *e)
     int column;
     size_t at;
 
-    (void)e;
     if (!(fabs(node) <= NODE_MOST) || !(fabs(peer) <= NODE_MOST))
         return 0;
     row = place_of(p, node);
     column = place_of(p, peer);
-    if (row < 0 || column < 0) {
-        p->is_too_large = true;
-        return 0;
-    }
+    if (row < 0 || column < 0)
+        return err_set(e, ERR_NOT_FOUND, "the job has more than %d nodes", PEERS_MOST);
     at = (size_t)row * PEERS_MOST + (size_t)column;
     add_to(&p->cells[is_sent ? SENT : RECEIVED][at], record_number(&c[3]));
     if (!is_sent)
@@ -153,8 +149,6 @@ int document_peers(json_t **out, const struct shown *s, struct err *e)
         rc = scan_each(s, ARTIFACT_COMM, &scan, e);
     if (rc == 0 && p->n == 0)
         rc = err_set(e, ERR_NOT_FOUND, "the job has no records of messages");
-    if (rc == 0 && p->is_too_large)
-        rc = err_set(e, ERR_NOT_FOUND, "the job has more than %d nodes", PEERS_MOST);
     if (rc == 0 && !(*out = peers_json(p)))
         rc = err_set(e, ERR_NOMEM, "no memory for the peers");
     for (int i = 0; p && i < N_TRAFFIC; i++)

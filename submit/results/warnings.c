@@ -28,7 +28,7 @@ static const struct job_node *find_most_common(const struct submission *s)
     const struct job_node *best = NULL;
     size_t n_best = 0;
 
-    for (size_t i = 0; i < s->n_nodes; i++) {
+    for (size_t i = 0; i + n_best < s->n_nodes; i++) { /* those left may be a larger group */
         size_t n = 0;
 
         for (size_t k = i; weights_of(&s->nodes[i])[0] && k < s->n_nodes; k++)
