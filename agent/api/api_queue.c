@@ -115,7 +115,7 @@ static bool queue_has_changed(const struct agent *a, const struct api_response *
 {
     const struct queue_wait *q = rs->awaited;
     struct turns *t = &q->agent->jobs.turns;
-    const struct turn_waiter *w = turns_waiter(t, q->queue, q->owner);
+    const struct turn_waiter *w = turns_find(t, q->queue, q->owner);
     char why[256];
 
     return !w || clock_now() >= rs->deadline || t->n_freed != q->seen || count_free(a) != q->n_free ||
@@ -125,25 +125,21 @@ static bool queue_has_changed(const struct agent *a, const struct api_response *
 static void respond_changed(struct agent *a, struct api_response *rs)
 {
     const struct queue_wait *q = rs->awaited;
-    struct turn_waiter *w = turns_waiter(&a->jobs.turns, q->queue, q->owner);
+    struct turn_waiter *w = turns_find(&a->jobs.turns, q->queue, q->owner);
 
     if (w)
         respond_turn(a, w, rs);
     else
-        respond_problem(rs, TOO_MANY_REQUESTS, NULL, "%d queue watchers use %s already", TURNS_WAITERS,
+        respond_problem(rs, TOO_MANY_REQUESTS, NULL, "newer queue watchers of the same token use %s",
                         a->address);
 }
 
 static void drop_wait(void *awaited)
 {
     struct queue_wait *q = awaited;
-    struct turns *t = &q->agent->jobs.turns;
+    struct turn_waiter *w = turns_find(&q->agent->jobs.turns, q->queue, q->owner);
 
-    for (size_t i = 0; i < t->n_waiters; i++) {
-        struct turn_waiter *w = &t->waiters[i];
-
-        if (strcmp(w->id, q->queue) != 0 || strcmp(w->owner, q->owner) != 0)
-            continue;
+    if (w) {
         w->n_open -= w->n_open > 0;
         w->until = clock_now() + WAITER_S;
     }
@@ -161,11 +157,7 @@ static void take_request(struct agent *a, struct turn_waiter *w, const struct qu
 
     turns_user(user, rq->who, q->submitter);
     memcpy(w->user, user, sizeof w->user);
-    if (strcmp(w->first, q->first) != 0) {
-        memcpy(w->first, q->first, sizeof w->first);
-        w->first_seen = clock_now();
-    }
-    w->first_since = q->first_since;
+    turns_set_first(w, q->first, q->first_since, clock_now(), clock_wall());
     w->first_is_possible = q->first_is_possible;
     w->n_waiting = q->n_waiting;
     w->sees_all = api_sees_all(rq);
@@ -186,7 +178,7 @@ static void wait_for_change(struct agent *a, const struct queue_request *q, cons
                             double timeout_s, struct api_response *rs)
 {
     struct queue_wait *wait = calloc(1, sizeof *wait);
-    struct turn_waiter *w = turns_waiter(&a->jobs.turns, q->queue, rq->who);
+    struct turn_waiter *w = turns_find(&a->jobs.turns, q->queue, rq->who);
 
     if (!wait || !w) {
         free(wait);
@@ -239,6 +231,7 @@ void api_ask_turn(struct agent *a, const struct request *rq, struct api_response
     if (!api_timeout(&timeout_s, rq, rs) || !(doc = api_body(rq, rs)))
         return;
     turns_expire(&a->jobs.turns, clock_now());
+    turns_keep(&a->jobs.turns, count_free(a), clock_now());
     if (json_to_struct(&q, doc, request_fields, "", &e) < 0 ||
         take_jobs(&q, json_object_get(doc, "jobs"), &e) < 0) {
         respond_error(rs, &e);

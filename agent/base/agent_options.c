@@ -84,8 +84,7 @@ static const struct args_option table[] = {
     {"queue", "", ARGS_INT, AT(queue), RUN, KEEPING, "N", "jobs that may wait in the queue (16)",
      .max = 10000},
     {"aging", "", ARGS_NUMBER, AT(aging_s), RUN, KEEPING, "S",
-     "seconds for which a user's first waiting job may be overtaken by smaller ones; then the agent is kept "
-     "for it "
+     "seconds for which smaller jobs may overtake a user's first waiting job; then slots are kept for it "
      "(600)",
      .min = 0, .max = 1e6},
     {"keep", "", ARGS_INT, AT(keep), RUN, KEEPING, "N", "ended jobs to keep (64)", .min = 1, .max = 100000},

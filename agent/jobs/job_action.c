@@ -334,8 +334,8 @@ static bool may_be_next(const struct task *t)
            job_may_take_slot(t->jobs, &c, why, sizeof why);
 }
 
-/* Of the users who have jobs here, the one who has used the agent least comes first; of a user's jobs, the
- * one that was reserved first. */
+/* Jobs are taken by their users' use of the agent, the least first, and those of one user in the order of
+ * their reservations. */
 struct task *job_next_pending(const struct jobs *jobs)
 {
     struct task *next = NULL;

@@ -4,16 +4,22 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const shared_names[] = {"", "owner", "cluster"};
+static bool is_shared(const char *owner)
+{
+    static const char *const names[] = {"", "owner", "cluster"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(owner, names[i]) == 0)
+            return true;
+    return false;
+}
 
 void turns_user(char out[TURN_USER], const char *owner, const char *submitter)
 {
-    for (size_t i = 0; i < sizeof shared_names / sizeof *shared_names; i++)
-        if (strcmp(owner, shared_names[i]) == 0) {
-            snprintf(out, TURN_USER, "%.*s", (int)strcspn(submitter, "@"), submitter);
-            return;
-        }
-    snprintf(out, TURN_USER, "%s", owner);
+    if (is_shared(owner))
+        snprintf(out, TURN_USER, "%.*s", (int)strcspn(submitter, "@"), submitter);
+    else
+        snprintf(out, TURN_USER, "%s", owner);
 }
 
 static double decay(double used_s, double seconds)
@@ -29,7 +35,7 @@ static struct turn_user *find_user(const struct turns *t, const char *user)
     return NULL;
 }
 
-/* A new entry, or that of the user who has used the agent least. */
+/* A free entry. If there is none, the entry of the user with the least use is taken. */
 static struct turn_user *new_user(struct turns *t, double now)
 {
     struct turn_user *least = &t->users[0];
@@ -69,13 +75,41 @@ void turns_freed(struct turns *t, double now)
     t->freed_at = now;
 }
 
-struct turn_waiter *turns_waiter(struct turns *t, const char *id, const char *owner)
+struct turn_waiter *turns_find(const struct turns *t, const char *id, const char *owner)
 {
-    struct turn_waiter *w;
-
     for (size_t i = 0; i < t->n_waiters; i++)
         if (strcmp(t->waiters[i].id, id) == 0 && strcmp(t->waiters[i].owner, owner) == 0)
-            return &t->waiters[i];
+            return (struct turn_waiter *)&t->waiters[i];
+    return NULL;
+}
+
+/* A token has a limit, so that its user cannot take all the room, or have a turn for each of many
+ * watchers. */
+static void make_room_for(struct turns *t, const char *owner)
+{
+    struct turn_waiter *oldest = NULL;
+    int n = 0;
+
+    for (size_t i = 0; i < t->n_waiters; i++) {
+        struct turn_waiter *w = &t->waiters[i];
+
+        if (strcmp(w->owner, owner) != 0)
+            continue;
+        n++;
+        if (!oldest || w->until < oldest->until)
+            oldest = w;
+    }
+    if (oldest && n >= (is_shared(owner) ? TURNS_OF_SHARED : TURNS_OF_TOKEN))
+        turns_forget(t, oldest);
+}
+
+struct turn_waiter *turns_waiter(struct turns *t, const char *id, const char *owner)
+{
+    struct turn_waiter *w = turns_find(t, id, owner);
+
+    if (w)
+        return w;
+    make_room_for(t, owner);
     if (t->n_waiters == TURNS_WAITERS)
         return NULL;
     w = &t->waiters[t->n_waiters++];
@@ -104,6 +138,16 @@ bool turns_expire(struct turns *t, double now)
     return is_any;
 }
 
+void turns_set_first(struct turn_waiter *w, const char *first, double since, double now, double wall)
+{
+    if (strcmp(w->first, first) != 0) {
+        snprintf(w->first, sizeof w->first, "%s", first);
+        w->first_seen = now;
+        w->kept_s = w->keep_most_s = 0;
+    }
+    w->first_since = fmax(since, wall - (now - w->first_seen) - CLAIM_S);
+}
+
 static bool keeps(const struct turns *t, const struct turn_waiter *w, double now)
 {
     return w->n_waiting > 0 && w->first[0] && w->first_is_possible && now - w->first_seen >= t->aging_s;
@@ -123,6 +167,21 @@ static const struct turn_waiter *find_keeper(const struct turns *t, double now)
         if (keeps(t, &t->waiters[i], now) && (!first || is_before(&t->waiters[i], first)))
             first = &t->waiters[i];
     return first;
+}
+
+void turns_keep(struct turns *t, int n_free, double now)
+{
+    struct turn_waiter *w = (struct turn_waiter *)(n_free > 0 ? find_keeper(t, now) : NULL);
+
+    if (w && t->kept_at > 0)
+        w->kept_s += now - t->kept_at;
+    t->kept_at = w ? now : 0;
+    if (!w || w->kept_s <= fmax(t->aging_s, w->keep_most_s))
+        return;
+    w->keep_most_s = 2 * fmax(t->aging_s, w->keep_most_s);
+    w->kept_s = t->kept_at = 0;
+    w->first_seen = now;
+    t->n_changes++;
 }
 
 bool turns_may_take(const struct turns *t, const struct turn_claim *c, int n_free, double now,

@@ -2,13 +2,18 @@
  * wait outside of the agent; each watcher says here that it has some, and asks whether its user may take a
  * slot.
  *
- * Fair share: of the users who wait, the one who has used the slots of this agent least may take a free slot
- * first. Use is measured in seconds of a slot; those of an hour ago count half. Another user may take the
- * slot once each of those before has said that it starts nothing now, or TURN_S after the slot became free.
+ * Fair share: users who wait are served by their use of this agent, the least first. The use of a user is the
+ * seconds for which the user's jobs had a slot; seconds of an hour ago count half. Each user may take a free
+ * slot as soon as the watchers of all users with less use have said that they start nothing on it, or TURN_S
+ * after the slot became free.
  *
- * Aging: a job that has been the first of its user for aging_s, and that could start if all agents were free,
- * keeps the agents that it may use: no other job gets their slots until it has started. Of several such jobs
- * the one that has waited longest, as its watcher says, keeps them: every agent decides the same.
+ * Aging: for a job that has been its user's first for aging_s, and that could start if all agents were free,
+ * the agents that it may use keep their slots: they start no other job. If there are several such jobs, slots
+ * are kept for the one that became the first at the earliest time. Watchers report that time, so that all
+ * agents choose the same job; an agent does not take a report of more than CLAIM_S before its own
+ * observation. A slot that stays free is kept for aging_s. Then the agent starts other jobs for aging_s, and
+ * keeps slots for that job again for twice as long as the last time: a job that never starts cannot block the
+ * agent, and one that waits for long jobs gets its agents in the end.
  *
  * No I/O, no clock. */
 #ifndef PSGD_AGENT_TURNS_H
@@ -21,13 +26,15 @@
 #include "agent/jobs/event.h"
 
 enum {
-    TURNS_WAITERS = 256, /* watchers at a time */
-    TURNS_USERS = 1024,  /* whose use is remembered: those who used the agent last */
+    TURNS_WAITERS = 256,  /* watchers at a time */
+    TURNS_OF_TOKEN = 8,   /* of them of one token; one more replaces the token's that was silent longest */
+    TURNS_OF_SHARED = 64, /* of a token that several people may share */
+    TURNS_USERS = 1024,   /* entries of users; the entry of the user with the least use is replaced */
     TURN_USER = 64 + 1 + 128,
     QUEUE_ID = 32
 };
 
-static const double TURN_S = 2, HALF_S = 3600, WAITER_S = 10;
+static const double TURN_S = 2, HALF_S = 3600, WAITER_S = 10, CLAIM_S = 5;
 
 /* A queue watcher. */
 struct turn_waiter {
@@ -37,8 +44,9 @@ struct turn_waiter {
     int n_waiting;              /* jobs that could use this agent */
     char first[JOB_ID_MAX + 1]; /* its first job */
     bool sees_all;              /* its token may see the jobs of all users */
-    double first_since;         /* when that became the first, clock_wall() of the watcher */
-    double first_seen;          /* the same, clock_now() of this agent */
+    double first_since;         /* when that became the first, clock_wall(): turns_set_first() */
+    double first_seen;          /* since when the agent counts its wait, clock_now() */
+    double kept_s, keep_most_s; /* for how long a free slot was kept for it, and is at most; 0: aging_s */
     bool first_is_possible;     /* it could start if all agents were free */
     double until;               /* clock_now() when it is forgotten, without a request */
     unsigned n_open;            /* its requests that wait for an answer */
@@ -56,13 +64,15 @@ struct turns {
     size_t n_waiters;
     struct turn_user users[TURNS_USERS]; /* (n_users) */
     size_t n_users;
+    double kept_at;     /* clock_now() of the last turns_keep() with a free slot; 0: there was none */
     uint64_t n_freed;   /* incremented when slots may have become free */
     double freed_at;    /* clock_now() of the last time */
     uint64_t n_changes; /* of all of this */
 };
 
-/* The user for whom a job is run: the name of the token, or, of a token that several people may share
- * ("owner", "cluster", none), the user in the name that job_submit sends. */
+/* The user who is charged for a job: the owner's name, which is that of the token. Several people may share
+ * the agent's own token ("owner"), a cluster's ("cluster"), or have none: then it is the part of `submitter`,
+ * which job_submit sends, before the @. */
 void turns_user(char out[TURN_USER], const char *owner, const char *submitter);
 
 /* Adds a use of `seconds`. */
@@ -71,8 +81,15 @@ void turns_charge(struct turns *t, const char *user, double seconds, double now)
 double turns_used(const struct turns *t, const char *user, double now);
 void turns_freed(struct turns *t, double now);
 
-/* The waiter of that id and owner, which is added if there is room; NULL: there is none. */
+/* The waiter of that id and owner; NULL: there is none. */
+struct turn_waiter *turns_find(const struct turns *t, const char *id, const char *owner);
+/* The same, which is added if there is room; NULL: there is none. */
 struct turn_waiter *turns_waiter(struct turns *t, const char *id, const char *owner);
+/* The watcher reports its first job, and when that became the first, clock_wall(). `wall`: clock_wall() at
+ * `now`. */
+void turns_set_first(struct turn_waiter *w, const char *first, double since, double now, double wall);
+/* Counts for how long slots stay free for the job for which they are kept. Call it regularly. */
+void turns_keep(struct turns *t, int n_free, double now);
 void turns_forget(struct turns *t, struct turn_waiter *w);
 /* Forgets the waiters of which nothing was heard. Returns whether there were any. */
 bool turns_expire(struct turns *t, double now);

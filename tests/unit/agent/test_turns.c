@@ -1,5 +1,6 @@
 #include "agent/jobs/turns.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/unit/unit.h"
@@ -111,6 +112,68 @@ TEST(only_who_may_see_the_job_for_which_slots_are_kept_is_told_its_id)
     assert_string_equal(why, "its slots are kept for j-old of bob");
 }
 
+/* A watcher may be wrong, or lie, about the time at which its first job became the first. */
+TEST(of_two_jobs_that_waited_long_the_earlier_one_counts_as_far_as_the_agent_has_seen_it)
+{
+    struct turn_waiter *ann, *bob;
+
+    begin_turns();
+    ann = turns_waiter(&t, "ann", "owner");
+    bob = turns_waiter(&t, "bob", "owner");
+    ann->first_is_possible = bob->first_is_possible = true;
+    turns_set_first(ann, "j-ann", 5000, 1000, 5000);
+    turns_set_first(bob, "j-bob", 4999, 1003, 5003); /* the first request was late */
+    assert_true(may_take(&t, "bob", "j-bob", 1, 1700) && !may_take(&t, "ann", "j-ann", 1, 1700));
+    turns_set_first(bob, "j-new", 0, 1010, 5010);
+    turns_set_first(bob, "j-new", 0, 1020, 5020); /* reported again */
+    assert_true(bob->first_since == 5010 - CLAIM_S);
+    assert_true(may_take(&t, "ann", "j-ann", 1, 1700) && !may_take(&t, "bob", "j-new", 1, 1700));
+}
+
+TEST(a_slot_that_stays_free_is_kept_for_a_time_and_later_for_twice_that_time)
+{
+    struct turn_waiter *bob;
+
+    begin_turns();
+    bob = turns_waiter(&t, "bob", "owner");
+    bob->first_is_possible = true;
+    turns_set_first(bob, "j-bob", 5000, 1000, 5000);
+    for (double now = 1600; now < 2200; now += 5)
+        turns_keep(&t, 1, now);
+    assert_false(may_take(&t, "ann", "j-ann", 1, 2200));
+    turns_keep(&t, 1, 2200);
+    turns_keep(&t, 1, 2205);
+    assert_true(may_take(&t, "ann", "j-ann", 1, 2205));
+    assert_true(may_take(&t, "ann", "j-ann", 1, 2800));
+    for (double now = 2805; now <= 2805 + 1200; now += 5)
+        turns_keep(&t, 1, now);
+    assert_false(may_take(&t, "ann", "j-ann", 1, 4005));
+    turns_keep(&t, 0, 4010); /* the time of a taken slot does not count */
+    turns_keep(&t, 1, 9000);
+    assert_false(may_take(&t, "ann", "j-ann", 1, 9000));
+    turns_keep(&t, 1, 9005);
+    assert_true(may_take(&t, "ann", "j-ann", 1, 9005));
+}
+
+TEST(a_token_has_a_few_watchers_and_a_new_one_replaces_the_one_that_was_silent_longest)
+{
+    char id[16];
+
+    begin_turns();
+    for (int i = 0; i < TURNS_OF_TOKEN; i++) {
+        snprintf(id, sizeof id, "q-%d", i);
+        turns_waiter(&t, id, "eve")->until = i == 3 ? 1000 : 1010;
+    }
+    assert_non_null(turns_waiter(&t, "q-new", "eve"));
+    assert_null(turns_find(&t, "q-3", "eve"));
+    assert_int_equal(t.n_waiters, 2 + TURNS_OF_TOKEN);
+    for (int i = 0; i < 2 * TURNS_OF_SHARED; i++) { /* several people have this one */
+        snprintf(id, sizeof id, "q-%d", i);
+        assert_non_null(turns_waiter(&t, id, "owner"));
+    }
+    assert_int_equal(t.n_waiters, TURNS_OF_TOKEN + TURNS_OF_SHARED);
+}
+
 TEST(a_watcher_that_is_not_heard_of_is_forgotten)
 {
     begin_turns();
@@ -131,6 +194,9 @@ int main(void)
         cmocka_unit_test(a_use_of_an_hour_ago_counts_half),
         cmocka_unit_test(a_job_that_waited_long_keeps_the_slots_from_all_others),
         cmocka_unit_test(only_who_may_see_the_job_for_which_slots_are_kept_is_told_its_id),
+        cmocka_unit_test(of_two_jobs_that_waited_long_the_earlier_one_counts_as_far_as_the_agent_has_seen_it),
+        cmocka_unit_test(a_slot_that_stays_free_is_kept_for_a_time_and_later_for_twice_that_time),
+        cmocka_unit_test(a_token_has_a_few_watchers_and_a_new_one_replaces_the_one_that_was_silent_longest),
         cmocka_unit_test(a_watcher_that_is_not_heard_of_is_forgotten),
     };
 
