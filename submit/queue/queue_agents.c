@@ -67,6 +67,7 @@ int queue_agents_add(size_t *number, struct queue_agents *a, const struct listed
     q->credentials = *c;
     q->node.at = *at;
     snprintf(q->node.label, sizeof q->node.label, "agent %s", at->address);
+    snprintf(q->why, sizeof q->why, "it has not answered yet");
     a->list[a->n++] = q;
     return 0;
 }

@@ -267,13 +267,15 @@ static void count_free(struct plan_agent *out, const struct queue_agents *a)
     }
 }
 
-/* The agent is told of a job that waits for it. */
+/* The agent is told of a job that waits for it. The first one still does while it is tried. */
 static void tell_agent(const struct queue_watcher *w, struct queue_agent *q, const struct watched_job *j)
 {
-    if (q->n_waiting++ == 0) {
+    if (j == w->first) {
         memcpy(q->first, j->id, sizeof q->first);
-        q->first_since = j == w->first ? w->first_since : 0;
+        q->first_since = w->first_since;
         q->first_is_possible = j->plan.is_possible;
+    }
+    if (q->n_waiting++ == 0) {
         json_decref(q->jobs);
         q->jobs = json_array();
     }
@@ -281,12 +283,19 @@ static void tell_agent(const struct queue_watcher *w, struct queue_agent *q, con
         json_array_append(q->jobs, j->shown);
 }
 
-/* Remembers since when the first of the waiting jobs is the first. */
+/* Whether its process tries to get the chosen agents. */
+static bool is_tried(const struct watched_job *j)
+{
+    return j->pid && !j->is_placed;
+}
+
+/* Remembers since when the first of the waiting jobs is the first; it still is while it is tried, because its
+ * agents may refuse. */
 static void find_first(struct queue_watcher *w)
 {
     w->first = NULL;
     for (size_t i = 0; i < w->n && !w->first; i++)
-        if (w->jobs[i].plan.is_waiting)
+        if (w->jobs[i].plan.is_waiting || is_tried(&w->jobs[i]))
             w->first = &w->jobs[i];
     if (w->first && strcmp(w->first_id, w->first->id) != 0) {
         memcpy(w->first_id, w->first->id, sizeof w->first_id);
@@ -318,7 +327,7 @@ static int choose_waiting(struct queue_watcher *w, struct err *e)
         struct watched_job *j = &w->jobs[i];
 
         j->plan.is_waiting = !j->pid && !j->is_elsewhere && !j->bad[0];
-        j->plan.is_possible = j->plan.is_waiting && queue_plan_is_possible(&j->plan, agents);
+        j->plan.is_possible = (j->plan.is_waiting || is_tried(j)) && queue_plan_is_possible(&j->plan, agents);
     }
     free(agents);
     find_first(w);
@@ -326,7 +335,8 @@ static int choose_waiting(struct queue_watcher *w, struct err *e)
         struct watched_job *j = &w->jobs[i];
 
         j->plan.is_kept = j->plan.is_waiting && is_kept(w, j);
-        for (size_t k = 0; j->plan.is_waiting && k < j->plan.n_listed + j->plan.n_servers; k++)
+        for (size_t k = 0; (j->plan.is_waiting || j == w->first) && k < j->plan.n_listed + j->plan.n_servers;
+             k++)
             tell_agent(w, w->agents.list[j->agents[k]], j);
         j->plan.is_waiting &= clock_now() >= j->again_at;
     }
@@ -443,12 +453,23 @@ static void open_inotify(struct queue_watcher *w)
     w->inotify_fd = -1;
 }
 
+/* A command that looks whether the queue is watched has the lock for a moment, too. */
+static int lock_queue(struct err *e)
+{
+    int fd;
+
+    do
+        fd = queue_folder_lock(NULL, QUEUE_WATCHER, e);
+    while (fd == ERR_CONFLICT && !queue_folder_watcher());
+    return fd;
+}
+
 static int open_watcher(struct queue_watcher *w, struct err *e)
 {
     char pid[24];
 
     *w = (struct queue_watcher){.lock_fd = -1, .inotify_fd = -1, .epoll_fd = -1};
-    if (queue_folder_make(e) < 0 || (w->lock_fd = queue_folder_lock(NULL, QUEUE_WATCHER, e)) < 0)
+    if (queue_folder_make(e) < 0 || (w->lock_fd = lock_queue(e)) < 0)
         return e->code;
     snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
     if (ftruncate(w->lock_fd, 0) < 0 || pwrite(w->lock_fd, pid, strlen(pid), 0) < 0)

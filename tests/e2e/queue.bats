@@ -178,7 +178,8 @@ users_in_order() { api 0 GET /v1/jobs | jq -r '.jobs | sort_by(.started_at) | ma
     long_job --codec gated.c --round-timeout "$TEST_LIMIT" --node_count 1 --detach --no-queue -o holder # has agent 0
     local two one
     two=$(queued --node_count 2 -o two)
-    within 60 status_says "$two" "1 of 2 agents that it may use are free" # both have answered
+    within 60 status_says "$two" "1 of 2 agents that it may use are free"
+    within 60 all_have_answered "$two" # so it is known that the job could start if both were free
     one=$(queued --node_count 1 -o one)
     within 60 status_says "$one" "place 2 of 2"
     "$SUBMIT" cancel "$(only_running 0)"
@@ -186,4 +187,5 @@ users_in_order() { api 0 GET /v1/jobs | jq -r '.jobs | sort_by(.started_at) | ma
     within 60 ended_as one succeeded
     [[ "$(started "$two")" < "$(started "$one")" ]]
 }
+all_have_answered() { ! status_says "$1" "has not answered yet"; }
 started() { { api 0 GET "/v1/jobs/$1" && api 1 GET "/v1/jobs/$1"; } | jq -rs 'map(.started_at | select(. != null)) | sort[0]'; }
