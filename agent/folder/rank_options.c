@@ -49,18 +49,15 @@ const struct args rank_options_table = {"job_runner --job DIR --help lists the o
 const char rank_exit_help[] =
     "\nThe process's number comes from the launcher: OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK or RANK (of\n"
     "torchrun), else SLURM_PROCID, else JOB_COMPLETION_INDEX.\n"
-    "\nExit status: 0 the node has succeeded, 1 the job has failed, 2 wrong usage, 4 refused: it has "
-    "succeeded\n"
-    "already, or another process runs this node, 5 the other processes did not come, 6 invalid job folder, "
-    "or\n"
-    "it is not clear which process this is, 8 cancelled.\n";
+    "\nExit status: 0 the node has succeeded, 1 the job has failed, 2 wrong usage, 4 refused: it has\n"
+    "succeeded already, or another process runs this node, 5 the other processes did not come, 6 invalid\n"
+    "job folder, or it is not clear which process this is, 8 cancelled.\n";
 
 void rank_options_usage(FILE *f)
 {
     fputs("usage: job_runner --job DIR [options]\n\n"
-          "Runs one node of a job without agents, as a process of mpirun, srun or torchrun. (A job on agents "
-          "has\n"
-          "its job_runner started by them.)\n",
+          "Runs one node of a job without agents, as a process of mpirun, srun or torchrun. (A job on\n"
+          "agents has its job_runner started by them.)\n",
           f);
     args_help(f, &rank_options_table, 1, NULL);
     fputs(rank_exit_help, f);

@@ -6,8 +6,7 @@
  *   conv2d        filters, kernel, stride (1), padding (valid), init  (h, w, c) -> (h', w', filters)
  *   max_pool      size, stride (size), padding (valid)                (h, w, c) -> (h', w', c)
  *   avg_pool      the same; padding does not count                    (h, w, c) -> (h', w', c)
- *   batch_norm    momentum (0.1), epsilon (1e-5)                      the same; over all but the last
- *                                                                     dimension
+ *   batch_norm    momentum (0.1), epsilon (1e-5)                      the same; over all but the last one
  *   layer_norm    epsilon (1e-5), bias (true)                         the same; over the last dimension
  *   rms_norm      epsilon (1e-5)                                      the same; over the last dimension
  *   dropout       rate (0.5)                                          the same

@@ -9,8 +9,7 @@
  * channels]. Layers: shared/job/layer_kinds.h. Losses, on the last layer's outputs z (n, k):
  *   softmax_cross_entropy   -log softmax(z)[label]
  *   token_cross_entropy     the same at each step of (time, k) outputs: a sample has a label for each step,
- *   as
- *                           the next token of a language model, and the mean is over all steps of all samples
+ *                           as the next token of a language model; the mean is over the steps of all samples
  *   sigmoid_cross_entropy   sum over the k outputs of -y log s(z) - (1 - y) log(1 - s(z)), s(z) the logistic
  *                           function: k times PyTorch's BCEWithLogitsLoss, which takes their mean. A label's
  *                           y is its one-hot, for k = 1 the label itself, 0 or 1; targets are from 0 to 1

@@ -9,8 +9,7 @@
  *                  to root, sticky, with the new group, so that the codec cannot replace files that the
  *                  runner opened before
  *   3. limits      of threads; those of memory, file size, descriptors and processor time, which the agent
- *   has
- *                  set, become hard ones
+ *                  has set, become hard ones
  *   4. dumpable 0  no debugger, and no /proc/PID/mem of another process of the same user
  *   5. landlock.c  opens, creates and removes files in the run folder only; no folders, links, sockets, FIFOs
  *                  or devices in it; no exec; no signals to processes outside; no TCP ports

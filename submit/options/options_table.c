@@ -90,13 +90,12 @@ static struct args_option table[] = {
     {"momentum", "", SETTING(momentum), FOR_JOB, JOB, "X",
      "coefficient of momentum, nesterov, rmsprop_graves and muon", GIVEN(has_momentum)},
     {"beta1", "", SETTING(beta1), FOR_JOB, JOB, "X",
-     "adam, adamw, and muon's adamw: share of the mean gradient that is kept in a step; lion: its share in "
-     "the sign",
+     "adam, adamw, and muon's adamw: share of the mean gradient that is kept in a step; lion: its "
+     "share in the sign",
      GIVEN(has_beta1)},
     {"beta2", "", SETTING(beta2), FOR_JOB, JOB, "X",
-     "adam, adamw, and muon's adamw: share of the mean squared gradient that is kept in a step; lion: that "
-     "of the mean "
-     "gradient",
+     "adam, adamw, and muon's adamw: share of the mean squared gradient that is kept in a step; lion: "
+     "that of the mean gradient",
      GIVEN(has_beta2)},
     {"epsilon", "", SETTING(epsilon), FOR_JOB, JOB, "X",
      "adam, adamw, and muon's adamw: added to the root by which a step is divided", GIVEN(has_epsilon)},
