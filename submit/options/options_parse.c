@@ -42,7 +42,6 @@ static int finish_optimizer(struct options *o, struct err *e)
             return err_set(e, ERR_USAGE, "--optimizer %s and --gradient-descent %s: give one of them",
                            o->optimizer, optimizer_kinds[s->optimizer].name);
         s->optimizer = (enum optimizer_kind)named;
-        strcpy(o->optimizer, "auto");
     }
     if (finish_late(o, e) < 0)
         return e->code;

@@ -64,7 +64,8 @@ TEST(optimizer_also_names_an_update_rule)
     assert_ok(PARSE("--optimizer", "adam"));
     assert_int_equal(o.settings.optimizer, OPTIMIZER_ADAM);
     assert_true(o.settings.learn_rate == 0.001);
-    assert_string_equal(o.optimizer, "auto");
+    assert_string_equal(o.optimizer, "adam"); /* a sweep passes it on to its runs */
+    assert_ok(PARSE("--optimizer", "adamw", "--beta2", "0.95"));
     assert_ok(PARSE("--optimizer", "adam", "--gradient-descent", "adam"));
     assert_int_equal(PARSE("--optimizer", "adam", "--gradient-descent", "sgd"), ERR_USAGE);
     assert_error_has("give one of them");
