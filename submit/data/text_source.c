@@ -2,10 +2,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "shared/base/file.h"
 #include "shared/base/utf8.h"
@@ -50,6 +52,23 @@ static int is_visible(const struct dirent *f)
     return f->d_name[0] != '.';
 }
 
+/* Of a file that gzip has packed the bytes of the text, which its end states modulo 2^32; a text of more is
+ * at least as long as its file. */
+static size_t bytes_of_text(const char *path, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    uint8_t head[2], end[4];
+    size_t n = 0;
+
+    if (fd < 0)
+        return size;
+    if (size >= sizeof end && pread(fd, head, sizeof head, 0) == sizeof head && head[0] == 0x1f &&
+        head[1] == 0x8b && pread(fd, end, sizeof end, (off_t)(size - sizeof end)) == sizeof end)
+        n = end[0] | (size_t)end[1] << 8 | (size_t)end[2] << 16 | (size_t)end[3] << 24;
+    close(fd);
+    return n > size ? n : size;
+}
+
 static int find_documents(struct text_source *s, const char *dir, int depth, struct err *e);
 
 /* The folders of the set's folder are topics. */
@@ -71,8 +90,9 @@ static int find_in(struct text_source *s, const char *dir, const char *name, int
     }
     if (s->n == FILES_MAX)
         return err_set(e, ERR_CONFIG, "more than %d files", FILES_MAX);
-    doc = (struct text_document){
-        .path = strdup(path), .len = (size_t)st.st_size, .topic = depth == 0 ? -1 : (int32_t)s->n_topics - 1};
+    doc = (struct text_document){.path = strdup(path),
+                                 .len = bytes_of_text(path, (size_t)st.st_size),
+                                 .topic = depth == 0 ? -1 : (int32_t)s->n_topics - 1};
     if (!doc.path)
         return err_set(e, ERR_NOMEM, "no memory for the name of a file");
     if (append_document(s, &doc, e) == 0)

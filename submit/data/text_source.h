@@ -13,7 +13,7 @@
 
 struct text_document {
     char *path;     /* of a folder's document; owned. NULL: bytes of the file */
-    size_t at, len; /* its bytes; of a path, those of the file, which may be packed */
+    size_t at, len; /* its bytes; of a packed file, those of its text */
     int32_t topic;  /* -1: there are no topics */
     bool is_checked;
 };

@@ -133,6 +133,30 @@ TEST(folders_in_the_folder_are_topics)
     unit_remove(dir);
 }
 
+/* 3 of 100 documents have 262,144 tokens; of the packed bytes they would be 10. */
+TEST(the_limit_of_the_test_half_counts_what_packed_documents_unpack_to)
+{
+    enum { DOCUMENTS = 100, BYTES = 100000 };
+    static char text[BYTES];
+    struct dataset d;
+    char path[256];
+    gzFile f;
+
+    dir = unit_folder();
+    memset(text, 'a', sizeof text);
+    for (int i = 0; i < DOCUMENTS; i++) {
+        snprintf(path, sizeof path, "%s/%d.gz", dir, i);
+        f = gzopen(path, "wb");
+        assert_non_null(f);
+        assert_int_equal(gzwrite(f, text, sizeof text), sizeof text);
+        assert_int_equal(gzclose(f), Z_OK);
+    }
+    assert_ok(open_tokens(&d, "tokens", "", 8));
+    assert_int_equal(d.stream.n_test, 3 * (BYTES + 1));
+    dataset_clear(&d);
+    unit_remove(dir);
+}
+
 TEST(lines_that_are_the_separator_divide_a_file_into_documents)
 {
     struct dataset d;
@@ -241,6 +265,7 @@ int main(void)
         cmocka_unit_test(a_packed_file_is_the_same_stream),
         cmocka_unit_test(files_of_a_folder_are_documents_and_a_half_has_whole_ones),
         cmocka_unit_test(folders_in_the_folder_are_topics),
+        cmocka_unit_test(the_limit_of_the_test_half_counts_what_packed_documents_unpack_to),
         cmocka_unit_test(lines_that_are_the_separator_divide_a_file_into_documents),
         cmocka_unit_test(lines_that_are_the_separator_are_no_part_of_the_only_document),
         cmocka_unit_test(what_is_no_text_is_refused_in_a_sentence),
