@@ -205,8 +205,7 @@ void file_remove_temporary(const char *dir)
         closedir(list);
 }
 
-/* Many small parts are one call of the system. */
-static int write_parts(int fd, const struct iovec *parts, size_t n, const char *what, struct err *e)
+int file_write_vector(int fd, const struct iovec *parts, size_t n, const char *what, struct err *e)
 {
     while (n > 0) {
         ssize_t k = writev(fd, parts, n < PARTS_AT_ONCE ? (int)n : PARTS_AT_ONCE);
@@ -228,8 +227,8 @@ static int write_parts(int fd, const struct iovec *parts, size_t n, const char *
     return 0;
 }
 
-int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode_t mode, bool is_synced,
-                     struct err *e)
+int file_write_by(const char *path, int (*write)(void *arg, int fd, const char *path, struct err *e),
+                  void *arg, mode_t mode, bool is_synced, struct err *e)
 {
     char tmp[PATH_MAX];
     int fd;
@@ -241,7 +240,7 @@ int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode
     fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0)
         return err_errno(e, ERR_IO, "%s", path);
-    if (write_parts(fd, parts, n, path, e) < 0)
+    if (write(arg, fd, path, e) < 0)
         goto fail;
     if (is_synced && fsync(fd) < 0) {
         err_errno(e, ERR_IO, "%s", path);
@@ -258,6 +257,24 @@ fail:
     close(fd);
     unlink(tmp);
     return e->code;
+}
+
+struct file_parts {
+    const struct iovec *parts;
+    size_t n;
+};
+
+static int write_listed(void *arg, int fd, const char *path, struct err *e)
+{
+    const struct file_parts *list = arg;
+
+    return file_write_vector(fd, list->parts, list->n, path, e);
+}
+
+int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode_t mode, bool is_synced,
+                     struct err *e)
+{
+    return file_write_by(path, write_listed, &(struct file_parts){parts, n}, mode, is_synced, e);
 }
 
 int file_write(const char *path, const void *bytes, size_t len, mode_t mode, struct err *e)

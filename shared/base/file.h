@@ -28,6 +28,9 @@ void file_remove_temporary(const char *dir);
  * file_sync_bytes() and file_sync_name() sync it later. */
 int file_write_parts(const char *path, const struct iovec *parts, size_t n, mode_t mode, bool is_synced,
                      struct err *e);
+/* As file_write_parts, of what write() writes to `fd`; it may call file_write_vector(). */
+int file_write_by(const char *path, int (*write)(void *arg, int fd, const char *path, struct err *e),
+                  void *arg, mode_t mode, bool is_synced, struct err *e);
 int file_sync_bytes(const char *path, struct err *e); /* without its name. ERR_NOT_FOUND, ERR_IO */
 /* Syncs a folder, after which all that was created, renamed or removed in it is on the disk. */
 int file_sync_folder(const char *path, struct err *e);
@@ -35,6 +38,8 @@ int file_sync_name(const char *path, struct err *e); /* the folder of this path 
 
 /* Writes all bytes, in several calls if necessary. */
 int file_write_all(int fd, const void *bytes, size_t len, const char *what, struct err *e);
+/* The same of n parts; many small ones are one call of the system. */
+int file_write_vector(int fd, const struct iovec *parts, size_t n, const char *what, struct err *e);
 
 /* Copies `len` bytes of an open file. ERR_IO: an I/O error, or the file became shorter meanwhile. */
 int file_copy_bytes(int to, int from, size_t len, struct err *e);

@@ -471,46 +471,105 @@ static int check_tensor_name(const json_t *header, const char *name, struct err 
     return 0;
 }
 
-/* Lists the data, rows that follow each other in memory as one part, and returns the number of parts. out
- * NULL: only counts. */
-static size_t list_parts(struct iovec *out, const struct tensor_view *t, const struct tensor_rows *rows)
+/* What a file is written from. The order is that of the format's library, wider types first, so that each is
+ * aligned without a hole; within a width it is the caller's. */
+struct tensor_content {
+    const struct tensor_view *t;
+    const struct tensor_rows *rows; /* NULL: all rows follow each other */
+    size_t n;
+    struct iovec head; /* the bytes before the data; owned */
+};
+
+static int for_each_by_width(struct tensor_content *s,
+                             int (*use)(void *arg, const struct tensor_content *s, size_t i, struct err *e),
+                             void *arg, struct err *e)
 {
-    size_t n = rows && rows->number ? t->shape[0] : 1, bytes = tensor_bytes(t) / (n ? n : 1), n_parts = 0;
-    const char *data = t->data, *end = NULL;
-
-    for (size_t i = 0; i < n; i++) {
-        const char *at = rows && rows->number ? data + rows->number[i] * rows->stride : data;
-        bool follows = n_parts > 0 && at == end;
-
-        if (out && follows)
-            out[n_parts - 1].iov_len += bytes;
-        else if (out)
-            out[n_parts] = (struct iovec){.iov_base = (void *)(uintptr_t)at, .iov_len = bytes};
-        n_parts += !follows;
-        end = at + bytes;
-    }
-    return n_parts;
+    for (size_t width = 8; width > 0; width /= 2)
+        for (size_t i = 0; i < s->n; i++)
+            if (types[s->t[i].type].size == width && use(arg, s, i, e) < 0)
+                return e->code;
+    return 0;
 }
 
-/* Builds the header and lists the tensors' data: wider types first, as the format's library writes them, so
- * that each is aligned without a hole. Keeps the caller's order within a width. */
-static int describe_all(json_t *header, struct iovec *data, const struct tensor_view *t,
-                        const struct tensor_rows *rows, size_t n, struct err *e)
-{
-    size_t at = 0;
+struct header_end {
+    json_t *header;
+    size_t at; /* where the next tensor begins */
+};
 
-    for (size_t width = 8; width > 0; width /= 2)
-        for (size_t i = 0; i < n; i++) {
-            if (types[t[i].type].size != width)
-                continue;
-            if (check_tensor_name(header, t[i].name, e) < 0)
-                return e->code;
-            if (json_object_set_new(header, t[i].name, describe_tensor(&t[i], at)) < 0)
-                return err_set(e, ERR_NOMEM, "cannot describe tensor \"%s\"", t[i].name);
-            data += list_parts(data, &t[i], rows ? &rows[i] : NULL);
-            at += tensor_bytes(&t[i]);
-        }
+static int describe_one(void *arg, const struct tensor_content *s, size_t i, struct err *e)
+{
+    struct header_end *end = arg;
+    const struct tensor_view *t = &s->t[i];
+
+    if (check_tensor_name(end->header, t->name, e) < 0)
+        return e->code;
+    if (json_object_set_new(end->header, t->name, describe_tensor(t, end->at)) < 0)
+        return err_set(e, ERR_NOMEM, "cannot describe tensor \"%s\"", t->name);
+    end->at += tensor_bytes(t);
     return 0;
+}
+
+/* Parts that are collected for one call of the system. */
+struct tensor_output {
+    int fd;
+    const char *path;
+    struct iovec part[256]; /* a page that is read is mapped with fifteen others: these are 16 MiB */
+    size_t n_parts, n_bytes;
+};
+
+static int put_parts(struct tensor_output *o, const struct tensor_rows *rows, struct err *e)
+{
+    size_t n = o->n_parts;
+
+    o->n_parts = 0;
+    if (file_write_vector(o->fd, o->part, n, o->path, e) < 0)
+        return e->code;
+    if (rows && rows->release)
+        rows->release(rows->owner);
+    o->n_bytes = 0;
+    return 0;
+}
+
+static int add_part(struct tensor_output *o, const struct tensor_rows *rows, const char *at, size_t bytes,
+                    struct err *e)
+{
+    struct iovec *last = o->n_parts > 0 ? &o->part[o->n_parts - 1] : NULL;
+
+    o->n_bytes += bytes;
+    if (last && (const char *)last->iov_base + last->iov_len == at)
+        last->iov_len += bytes;
+    else
+        o->part[o->n_parts++] = (struct iovec){.iov_base = (void *)(uintptr_t)at, .iov_len = bytes};
+    if (o->n_parts == sizeof o->part / sizeof *o->part || o->n_bytes >= TENSOR_ROWS_RELEASED)
+        return put_parts(o, rows, e);
+    return 0;
+}
+
+/* The data is written from where it is: a copy would double the memory of a large model. */
+static int write_one(void *arg, const struct tensor_content *s, size_t i, struct err *e)
+{
+    struct tensor_output *o = arg;
+    const struct tensor_view *t = &s->t[i];
+    const struct tensor_rows *rows = s->rows ? &s->rows[i] : NULL;
+    const uint32_t *number = rows ? rows->number : NULL;
+    size_t all = tensor_bytes(t),
+           bytes = number ? all / (t->shape[0] ? t->shape[0] : 1) : TENSOR_ROWS_RELEASED;
+
+    for (size_t at = 0, row = 0; at < all; at += bytes, row++)
+        if (add_part(o, rows, (const char *)t->data + (number ? number[row] * rows->stride : at),
+                     all - at < bytes ? all - at : bytes, e) < 0)
+            return e->code;
+    return put_parts(o, rows, e);
+}
+
+static int write_source(void *arg, int fd, const char *path, struct err *e)
+{
+    struct tensor_content *s = arg;
+    struct tensor_output o = {.fd = fd, .path = path};
+
+    if (file_write_all(fd, s->head.iov_base, s->head.iov_len, path, e) < 0)
+        return e->code;
+    return for_each_by_width(s, write_one, &o, e);
 }
 
 int tensor_file_fits(const char *what, uint64_t data_bytes, const char *arch, const char *preprocessing,
@@ -549,29 +608,22 @@ static int make_head(struct iovec *head, const json_t *header, struct err *e)
     return 0;
 }
 
-/* The data is written from where it is: a copy would double the memory of a large model. */
 static int write_tensors(const char *path, const struct tensor_view *t, const struct tensor_rows *rows,
                          size_t n, const struct tensor_meta *meta, bool is_synced, struct err *e)
 {
-    json_t *header = json_object();
-    struct iovec *parts;
-    size_t n_parts = 1; /* the header */
+    struct header_end end = {.header = json_object()};
+    struct tensor_content s = {.t = t, .rows = rows, .n = n};
     int rc;
 
     assert(n <= TENSOR_FILE_MAX_TENSORS);
-    for (size_t i = 0; i < n; i++)
-        n_parts += list_parts(NULL, &t[i], rows ? &rows[i] : NULL);
-    parts = calloc(n_parts, sizeof *parts);
-    if (!parts || !header || (meta && json_object_set_new(header, meta_key, describe_meta(meta)) < 0))
+    if (!end.header || (meta && json_object_set_new(end.header, meta_key, describe_meta(meta)) < 0))
         rc = err_set(e, ERR_NOMEM, "%s: no memory for the header of %zu tensors", path, n);
-    else if (describe_all(header, parts + 1, t, rows, n, e) < 0 || make_head(parts, header, e) < 0)
+    else if (for_each_by_width(&s, describe_one, &end, e) < 0 || make_head(&s.head, end.header, e) < 0)
         rc = err_at(e, "%s", path);
     else
-        rc = file_write_parts(path, parts, n_parts, 0644, is_synced, e);
-    if (parts)
-        free(parts[0].iov_base);
-    free(parts);
-    json_decref(header);
+        rc = file_write_by(path, write_source, &s, 0644, is_synced, e);
+    free(s.head.iov_base);
+    json_decref(end.header);
     return rc;
 }
 

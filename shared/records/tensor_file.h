@@ -52,7 +52,12 @@ int tensor_file_write_unsynced(const char *path, const struct tensor_view *t, si
 struct tensor_rows {
     const uint32_t *number; /* (n); NULL: they follow each other */
     size_t stride;          /* bytes */
+    /* Called each time that rows were written, TENSOR_ROWS_RELEASED bytes or fewer: their pages may be
+     * released. NULL: never. */
+    void (*release)(const void *owner);
+    const void *owner;
 };
+enum { TENSOR_ROWS_RELEASED = 16 << 20 };
 /* As tensor_file_write_unsynced; rows (n): of each tensor. The rows are written from where they are. */
 int tensor_file_write_rows(const char *path, const struct tensor_view *t, const struct tensor_rows *rows,
                            size_t n, const struct tensor_meta *meta, struct err *e);

@@ -197,11 +197,25 @@ static size_t describe_samples(struct tensor_view out[2], const struct cut *c)
     return c->data->stream.topics ? 2 : 1;
 }
 
+static void release_stream(const void *stream)
+{
+    token_stream_release(stream);
+}
+
+/* Of samples. The pages of a text are released meanwhile: the memory does not depend on its length. */
+static struct tensor_rows rows_of(const struct dataset *d, const uint32_t *number, size_t stride)
+{
+    return (struct tensor_rows){.number = number,
+                                .stride = stride,
+                                .release = dataset_is_stream(d) ? release_stream : NULL,
+                                .owner = &d->stream};
+}
+
 static int write_shard(const char *path, const struct cut *c, const struct settings *s, int worker,
                        const char *columns, struct err *e)
 {
     const struct tensor_rows parts[6 + SAMPLE_TENSORS] = {
-        c->is_in_place ? (struct tensor_rows){0} : (struct tensor_rows){c->rows, c->stride}};
+        rows_of(c->data, c->is_in_place ? NULL : c->rows, c->stride)};
     struct tensor_view tensors[6 + SAMPLE_TENSORS];
     size_t n;
     int32_t augment[5];
@@ -277,6 +291,7 @@ static size_t describe_half(struct tensor_view out[2], const struct dataset *d, 
 static int make_test(struct blob *out, const struct dataset *d, struct test_part part,
                      const struct settings *set, const struct temp *t, struct err *e)
 {
+    const struct tensor_rows parts[2] = {rows_of(d, NULL, 0)};
     struct tensor_view tensors[2];
     char path[PATH_MAX], bytes[40];
     const struct tensor_meta meta[] = {
@@ -285,7 +300,7 @@ static int make_test(struct blob *out, const struct dataset *d, struct test_part
 
     snprintf(bytes, sizeof bytes, "%.17g", d->stream.bytes_per_token);
     if (file_join(path, sizeof path, t->path, "test.safetensors", e) < 0 ||
-        tensor_file_write_unsynced(path, tensors, n, meta, e) < 0)
+        tensor_file_write_rows(path, tensors, parts, n, meta, e) < 0)
         return e->code;
     return blob_take_file(out, path, e);
 }
