@@ -38,7 +38,7 @@ psgd.request = (() => {
     }
 
     return {
-        json: async (path, options = {}) => psgd.clean(await (await answer(path, options)).json()),
+        json: async (path, options = {}) => psgd.parse(await (await answer(path, options)).text()),
         blob: async (path, options = {}) => (await answer(path, options)).blob(),
         /* Kept in memory only: after a reload the user types it again. */
         set_token: (token) => {

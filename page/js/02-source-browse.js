@@ -8,6 +8,8 @@ psgd.sources = {
         return {
             /* Can series be requested in a range? */
             zooms: true,
+            /* Does watch() send the list of jobs at once? */
+            streams: true,
             jobs: () => json('/api/jobs'),
             job: (id) => json(of(id)),
             series: (id, r) =>
@@ -25,6 +27,14 @@ psgd.sources = {
             compare: (ids, target) => json('/api/compare' + query({ids: ids.join(','), target})),
             /* The same of all runs of a sweep. */
             compare_sweep: (folder, target) => json('/api/compare' + query({sweep: folder, target})),
+            /* Hides, deletes or labels a job; `values`: the query. */
+            change: (id, action, values = {}) => {
+                const given = new URLSearchParams(values).toString(); /* an empty note removes it */
+                return json(`${of(id)}/${action}${given ? `?${given}` : ''}`, {
+                    method: 'POST',
+                    headers: {'X-Psgd': '1'},
+                });
+            },
             cancel: (id) => json(of(id) + '/cancel', {method: 'POST', headers: {'X-Psgd': '1'}}),
             /* Calls jobs(document), changed(document of the changed jobs), recorded({id, rows}) and connected(is_up,
              * is_final) of `on` at events; returns a function that ends this. */
@@ -32,9 +42,9 @@ psgd.sources = {
                 const events = new EventSource('/api/events');
                 events.addEventListener('open', () => on.connected(true));
                 events.addEventListener('error', () => on.connected(false, events.readyState === EventSource.CLOSED));
-                events.addEventListener('jobs', (e) => on.jobs(psgd.clean(JSON.parse(e.data))));
-                events.addEventListener('changed', (e) => on.changed(psgd.clean(JSON.parse(e.data))));
-                events.addEventListener('recorded', (e) => on.recorded(psgd.clean(JSON.parse(e.data))));
+                events.addEventListener('jobs', (e) => on.jobs(psgd.parse(e.data)));
+                events.addEventListener('changed', (e) => on.changed(psgd.parse(e.data)));
+                events.addEventListener('recorded', (e) => on.recorded(psgd.parse(e.data)));
                 return () => events.close();
             },
         };

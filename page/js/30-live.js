@@ -5,7 +5,9 @@ psgd.live = (() => {
     const said = psgd.h('p.hidden', {role: 'status', 'aria-live': 'polite'}),
         banner = psgd.h('p.banner', {role: 'status', hidden: true});
     const states = new Map();
-    let jobs = null;
+    let jobs = null,
+        has_come = null;
+    const first = new Promise((resolve) => (has_come = resolve)); /* the first list, or the end of its connection */
 
     const tell = (what, value) => [...listeners].forEach((l) => l[what] && l[what](value));
     const say = (text) => {
@@ -16,13 +18,14 @@ psgd.live = (() => {
         list.forEach((job) => {
             const before = states.get(job.id);
             if (before && before !== job.state)
-                say(`${job.name || job.id}: ${job.state}${job.reason ? `, ${job.reason}` : ''}`);
+                say(`${psgd.state.name(job)}: ${job.state}${job.reason ? `, ${job.reason}` : ''}`);
             states.set(job.id, job.state);
         });
     }
 
     function take(doc) {
         jobs = doc;
+        has_come();
         announce(doc.jobs || []);
         tell('jobs', doc);
     }
@@ -34,6 +37,7 @@ psgd.live = (() => {
     }
 
     function connected(is_up, is_final) {
+        if (!is_up) has_come();
         banner.hidden = is_up;
         banner.textContent = is_up
             ? ''
@@ -50,6 +54,7 @@ psgd.live = (() => {
             psgd.source.watch && psgd.source.watch({jobs: take, changed: change, connected, recorded: (what) => tell('recorded', what)}),
         /* The list of the last event, or of a request. */
         jobs: async () => {
+            if (!jobs && psgd.source.streams) await first; /* another request would transfer it twice */
             if (!jobs) take(await psgd.source.jobs());
             return jobs;
         },

@@ -56,7 +56,16 @@ psgd.state = (() => {
     /* The folder of the job's sweep; null: it has none. */
     const sweep_of = (job) => (job.sweep && job.folder ? job.folder.replace(/\/runs\/[^/]*$/, '') : null);
 
-    return {sweep_of, pill, progress, time, why, measured, is_over};
+    /* A short name; of a run of a sweep what varies, as in the name of its folder: "fedavg lr=0.1 seed=1". */
+    const name = (job) =>
+        sweep_of(job)
+            ? job.folder
+                  .replace(/^.*\//, '')
+                  .replace(/^codec=/, '')
+                  .replace(/_(?=[a-z][a-z0-9_-]*=)/g, ' ')
+            : job.name || job.id;
+
+    return {sweep_of, name, pill, progress, time, why, measured, is_over};
 })();
 
 /* A dialog before a job is cancelled. */
@@ -68,7 +77,7 @@ psgd.cancel = (job) => {
             dialog.close();
             dialog.remove();
         };
-    const title = h('h2', {id: psgd.id('cancel')}, `Cancel ${job.name || job.id}?`);
+    const title = h('h2', {id: psgd.id('cancel')}, `Cancel ${psgd.state.name(job)}?`);
     const dialog = h(
         'dialog',
         {'aria-labelledby': title.id, oncancel: close},
@@ -92,7 +101,7 @@ psgd.cancel = (job) => {
         act.disabled = true;
         try {
             await psgd.source.cancel(job.id);
-            psgd.live.say(`${job.name || job.id} is being cancelled`);
+            psgd.live.say(`${psgd.state.name(job)} is being cancelled`);
             close();
         } catch (problem) {
             error.textContent = [problem.title || String(problem), problem.detail].filter(Boolean).join(': ');

@@ -1,144 +1,13 @@
-/* The view of all jobs: a table with search and sorting, the agents, and the choice of runs to compare. */
+/* The view of all jobs: a table with search, groups and sorting, the agents, and what is done with the ticked jobs. */
 psgd.views = {};
 
 psgd.views.jobs = (() => {
-    const {h, format, state, route} = psgd;
-    const picked = new Set(); /* ids to compare, as long as the page is open */
+    const {h, format, state, route, changes, job_columns} = psgd;
+    const shown_first = 100; /* rows; as many more each time that their end comes into sight */
+    const picked = new Set(); /* ids that are ticked, as long as the page is open */
     const order = {by: 'created_at', down: true};
-    const wanted = {text: '', state: ''};
-
-    /* Below a value of training in a column of test results. */
-    const of_training = (job) => (job.metrics?.of === 'training' ? h('small', {}, 'training') : null);
-    const data_of = (job) => [job.dataset, job.model].filter(Boolean).join(' · ');
-    const columns = [
-        {
-            key: 'name',
-            title: 'Job',
-            head: true,
-            of: (j) => j.name || j.id,
-            show: (j) => [
-                h('a', {href: route.href(['job', j.id])}, j.name || j.id),
-                h('small.id', {}, j.id),
-                psgd.data.mode === 'browse' && !j.folder ? h('small', {}, 'from the agents') : null,
-                state.sweep_of(j)
-                    ? h('a.tag', {href: route.href(['sweep', state.sweep_of(j)])}, `sweep ${j.sweep}`)
-                    : null,
-                (j.tags || []).filter(Boolean).map((t) => h('span.tag', {}, t)),
-            ],
-        },
-        {
-            key: 'state',
-            title: 'State',
-            of: (j) => j.state,
-            show: (j) => [
-                state.pill(j.state),
-                state.why(j) ? h('small.why', {title: state.why(j)}, state.why(j)) : null,
-            ],
-        },
-        {key: 'progress', title: 'Progress', wide: true, of: (j) => j.progress?.ratio, show: (j) => state.progress(j)},
-        {key: 'elapsed_s', title: 'Time', number: true, wide: true, of: (j) => j.elapsed_s, show: (j) => state.time(j)},
-        {key: 'codec', title: 'Codec', wide: true, of: (j) => j.codec, show: (j) => format.text(j.codec)},
-        {
-            key: 'node_count',
-            title: 'Workers',
-            number: true,
-            wide: true,
-            of: (j) => j.node_count,
-            show: (j) => format.count(j.node_count),
-        },
-        {
-            key: 'data',
-            title: 'Data · model',
-            wide: true,
-            of: data_of,
-            show: (j) => [j.dataset || (j.model ? null : format.missing), j.model ? h('small', {}, j.model) : null],
-        },
-        {
-            key: 'loss',
-            title: 'Test loss',
-            number: true,
-            wide: true,
-            of: (j) => j.metrics?.loss,
-            show: (j) => [format.number(j.metrics?.loss), of_training(j)],
-        },
-        {
-            key: 'accuracy',
-            title: 'Test accuracy',
-            number: true,
-            of: (j) => j.metrics?.accuracy,
-            show: (j) => [format.percent(j.metrics?.accuracy), of_training(j)],
-        },
-        {
-            key: 'sent',
-            title: 'Sent, all nodes',
-            number: true,
-            wide: true,
-            of: (j) => j.comm?.sent_bytes,
-            show: (j) => format.bytes(j.comm?.sent_bytes),
-        },
-        {
-            key: 'created_at',
-            title: 'Submitted',
-            wide: true,
-            of: (j) => j.created_at,
-            show: (j) => format.when(j.created_at),
-        },
-    ];
-
-    function compare(a, b) {
-        if (a === b) return 0;
-        if (a === null || a === undefined) return 1;
-        if (b === null || b === undefined) return -1;
-        return (
-            (typeof a === 'number' && typeof b === 'number'
-                ? a - b
-                : String(a).localeCompare(String(b), 'en', {numeric: true})) * (order.down ? -1 : 1)
-        );
-    }
-
-    /* What conditions of the search are about. */
-    const values_of = (j) => ({
-        name: j.name,
-        id: j.id,
-        state: j.state,
-        reason: j.reason,
-        codec: j.codec,
-        dataset: j.dataset,
-        model: j.model,
-        node_count: j.node_count,
-        loss: j.metrics?.loss,
-        accuracy: j.metrics?.accuracy,
-        seconds: j.elapsed_s,
-        sent: j.comm?.sent_bytes,
-        sweep: j.sweep,
-        tag: j.tags || [],
-        note: j.note,
-        folder: j.folder,
-        ...j.settings,
-    });
-
-    function chosen(jobs) {
-        const terms = psgd.search.parse(wanted.text);
-        const {of} = columns.find((c) => c.key === order.by);
-        return jobs
-            .filter(
-                (j) =>
-                    (!wanted.state || j.state === wanted.state) &&
-                    psgd.search.matches(terms, values_of(j), [
-                        j.name,
-                        j.id,
-                        j.codec,
-                        j.dataset,
-                        j.model,
-                        j.reason,
-                        j.message,
-                        j.note,
-                        j.folder,
-                        ...(j.tags || []),
-                    ]),
-            )
-            .sort((a, b) => compare(of(a), of(b)));
-    }
+    const wanted = {text: '', state: '', group: '', has_hidden: false};
+    const closed = new Set(); /* groups whose jobs are not shown */
 
     function agents_table(agents) {
         return psgd.table(
@@ -169,8 +38,44 @@ psgd.views.jobs = (() => {
         );
     }
 
+    /* The jobs that the controls leave, in their order. */
+    function chosen(jobs, columns) {
+        const terms = psgd.search.parse(wanted.text);
+        const {of} = columns.find((c) => c.key === order.by) || columns[0];
+        return jobs
+            .filter(
+                (j) =>
+                    (!j.hidden || wanted.has_hidden) &&
+                    (!wanted.state || j.state === wanted.state) &&
+                    (!terms.length ||
+                        psgd.search.matches(terms, job_columns.values_of(j), job_columns.texts_of(j))),
+            )
+            .map((job) => ({job, value: of(job)}))
+            .sort((a, b) => job_columns.compare(a.value, b.value, order.down))
+            .map((x) => x.job);
+    }
+
+    /* What the table shows: jobs, and before those of a group {group, jobs}. Groups are in the order of their first jobs. */
+    function entries(list) {
+        const group = job_columns.groups[wanted.group];
+        if (!group) return list;
+        const found = new Map();
+        list.forEach((job) => {
+            const name = group[1](job) || `no ${group[0]}`;
+            if (!found.has(name)) found.set(name, []);
+            found.get(name).push(job);
+        });
+        return [...found].flatMap(([name, jobs]) => [{group: name, jobs}, ...(closed.has(name) ? [] : jobs)]);
+    }
+
+    const option = (value, text) => h('option', {value}, text);
+    const classes = (c) => [c.number && 'number', c.wide && 'wide'].filter(Boolean).join(' ') || null;
+
     return () => {
-        let doc = {jobs: [], agents: []};
+        let doc = {jobs: [], agents: []},
+            columns = job_columns.of([]),
+            list = [],
+            n_shown = shown_first;
         const rows = new Map();
         const compare_link = h('a.button', {}, 'Compare'),
             count = h('span.count', {role: 'status'});
@@ -178,31 +83,78 @@ psgd.views.jobs = (() => {
             heads = h('tr'),
             empty = h('div'),
             agents = h('section', {hidden: true});
-        const states = h('select', {
-            'aria-label': 'State',
-            onchange: (e) => {
-                wanted.state = e.target.value;
-                show();
+        const control = (key, label, options, attributes = {}) =>
+            h(
+                'select',
+                {
+                    'aria-label': label,
+                    onchange: (e) => {
+                        wanted[key] = e.target.value;
+                        show_from_start();
+                    },
+                    ...attributes,
+                },
+                options,
+            );
+        const states = control('state', 'State', []);
+        const groups = control('group', 'Group by', [
+            option('', 'no groups'),
+            Object.entries(job_columns.groups).map(([key, [title]]) => option(key, `by ${title}`)),
+        ]);
+        groups.value = wanted.group;
+        const more = h('button', {type: 'button', onclick: () => show_more(), hidden: true});
+        new IntersectionObserver((seen) => seen.some((s) => s.isIntersecting) && show_more(), {
+            rootMargin: '600px',
+        }).observe(more);
+
+        const has_hidden = h('input', {
+            type: 'checkbox',
+            checked: wanted.has_hidden,
+            onchange: () => {
+                wanted.has_hidden = has_hidden.checked;
+                show_from_start();
             },
         });
+        const hidden_text = h('span'),
+            hidden_control = h('label.control', {hidden: true}, has_hidden, hidden_text);
+
+        function show_from_start() {
+            n_shown = shown_first;
+            show();
+        }
+
+        function show_more() {
+            if (more.hidden) return;
+            n_shown += shown_first;
+            show_rows();
+        }
 
         function sort_by(c) {
             [order.down, order.by] = [order.by === c.key ? !order.down : c.number || c.key === 'created_at', c.key];
             show_heads();
-            show();
-            heads.querySelector(`[data-key="${c.key}"] button`).focus();
+            show_from_start();
+            heads.querySelector(`[data-key="${CSS.escape(c.key)}"] button`).focus();
         }
+
+        const pick_all = h('input', {
+            type: 'checkbox',
+            'aria-label': 'Tick all jobs that are listed',
+            onchange: () => {
+                list.forEach((j) => picked[pick_all.checked ? 'add' : 'delete'](j.id));
+                show_picked();
+            },
+        });
 
         function show_heads() {
             heads.replaceChildren(
-                ...(psgd.source.compare ? [h('th.pick', {scope: 'col'}, h('span.hidden', {}, 'Compare'))] : []),
+                ...(psgd.source.compare ? [h('th.pick', {scope: 'col'}, pick_all)] : []),
                 ...columns.map((c) =>
                     h(
                         'th',
                         {
                             scope: 'col',
                             'data-key': c.key,
-                            class: [c.number && 'number', c.wide && 'wide'].filter(Boolean).join(' ') || null,
+                            class: classes(c),
                             'aria-sort': order.by === c.key ? (order.down ? 'descending' : 'ascending') : null,
                         },
                         h(
@@ -223,15 +175,11 @@ psgd.views.jobs = (() => {
 
         function new_row(job) {
             const cells = columns.map((c) =>
-                h(c.head ? 'th' : 'td', {
-                    scope: c.head ? 'row' : null,
-                    class: [c.number && 'number', c.wide && 'wide'].filter(Boolean).join(' ') || null,
-                }),
+                h(c.head ? 'th' : 'td', {scope: c.head ? 'row' : null, class: classes(c)}),
             );
             const pick = h('input', {
                 type: 'checkbox',
-                checked: picked.has(job.id),
-                'aria-label': `Compare ${job.name || job.id}`,
+                'aria-label': `Tick ${state.name(job)}`,
                 onchange: (e) => {
                     picked[e.target.checked ? 'add' : 'delete'](job.id);
                     show_picked();
@@ -241,24 +189,27 @@ psgd.views.jobs = (() => {
             return {
                 cells,
                 action,
+                pick,
                 element: h('tr', {}, psgd.source.compare ? h('td.pick', {}, pick) : null, cells, action),
             };
         }
 
         function fill(row, job) {
-            row.cells.forEach((cell, i) =>
+            row.pick.checked = picked.has(job.id);
+            row.cells.forEach((cell, i) => {
+                const {key} = columns[i];
                 psgd.put(
                     cell,
-                    columns[i].key === 'state'
+                    key === 'state'
                         ? [job.state, state.why(job)]
-                        : columns[i].key === 'progress'
+                        : key === 'progress'
                           ? [job.progress, job.state]
-                          : columns[i].key === 'elapsed_s'
+                          : key === 'elapsed_s'
                             ? [job.elapsed_s, job.eta_s]
-                            : [columns[i].of(job), job.id, job.tags, job.sweep, job.folder, job.metrics?.of],
+                            : [columns[i].of(job), job.id, job.tags, job.note, job.sweep, job.folder, job.hidden, job.metrics?.of],
                     () => columns[i].show(job),
-                ),
-            );
+                );
+            });
             if (row.action)
                 psgd.put(row.action, [job.can_cancel, job.name], () =>
                     job.can_cancel
@@ -266,7 +217,7 @@ psgd.views.jobs = (() => {
                               'button.small',
                               {
                                   type: 'button',
-                                  'aria-label': `Cancel ${job.name || job.id}`,
+                                  'aria-label': `Cancel ${state.name(job)}`,
                                   onclick: () => psgd.cancel(job),
                               },
                               'Cancel',
@@ -275,43 +226,128 @@ psgd.views.jobs = (() => {
                 );
         }
 
+        function row_of(job) {
+            if (!rows.has(job.id)) rows.set(job.id, new_row(job));
+            fill(rows.get(job.id), job);
+            return rows.get(job.id).element;
+        }
+
+        function group_row({group, jobs}) {
+            const best = Math.max(
+                ...jobs.map((j) => (j.metrics?.of === 'test' ? (j.metrics.accuracy ?? -Infinity) : -Infinity)),
+            );
+            const is_open = !closed.has(group);
+            const button = h(
+                'button.quiet',
+                {
+                    type: 'button',
+                    'aria-expanded': String(is_open),
+                    'data-group': group,
+                    onclick: () => {
+                        closed[is_open ? 'add' : 'delete'](group);
+                        show_rows();
+                        body.querySelector(`[data-group="${CSS.escape(group)}"]`)?.focus();
+                    },
+                },
+                h('span', {'aria-hidden': 'true'}, is_open ? '▾' : '▸'),
+                h('span.group-name', {}, group),
+            );
+            const facts = [
+                `${format.count(jobs.length)} ${jobs.length === 1 ? 'job' : 'jobs'}`,
+                best > -Infinity ? `best test accuracy ${format.percent(best)}` : null,
+            ];
+            return h(
+                'tr.group',
+                {},
+                h(
+                    'th',
+                    {scope: 'rowgroup', colspan: columns.length + 2},
+                    button,
+                    h('small', {}, facts.filter(Boolean).join(', ')),
+                ),
+            );
+        }
+
+        const actions = h('span.buttons-of-picked', {}, [
+            ['Hide', changes.hide, (jobs) => jobs.some((j) => !j.hidden)],
+            ['Show again', changes.unhide, (jobs) => jobs.some((j) => j.hidden)],
+            ['Delete', changes.remove, () => true],
+        ].map(([text, act, is_for]) =>
+            h(
+                'button',
+                {
+                    type: 'button',
+                    'data-for': text,
+                    onclick: async () => {
+                        const jobs = picked_jobs().filter(text === 'Delete' ? () => true : (j) => is_for([j]));
+                        picked.clear();
+                        show_picked();
+                        await act(jobs);
+                    },
+                },
+                text,
+            ),
+        ));
+
+        /* In the order in which they were ticked. */
+        function picked_jobs() {
+            const by_id = new Map(doc.jobs.map((j) => [j.id, j]));
+            return [...picked].map((id) => by_id.get(id)).filter(Boolean);
+        }
+
         function show_picked() {
-            const ids = [...picked].filter((id) => doc.jobs.some((j) => j.id === id));
-            compare_link.textContent = ids.length < 2 ? 'Tick two runs to compare' : `Compare ${ids.length} runs`;
-            if (ids.length < 2) compare_link.removeAttribute('href');
-            else compare_link.href = route.href(['compare'], {ids: ids.join(',')});
-            compare_link.setAttribute('aria-disabled', String(ids.length < 2));
+            const jobs = picked.size ? picked_jobs() : [],
+                n = jobs.length;
+            compare_link.textContent = n < 2 ? 'Tick two runs to compare' : `Compare ${n} runs`;
+            if (n < 2) compare_link.removeAttribute('href');
+            else compare_link.href = route.href(['compare'], {ids: jobs.map((j) => j.id).join(',')});
+            compare_link.setAttribute('aria-disabled', String(n < 2));
+            const can = jobs.some(changes.can_change);
+            actions.hidden = !can;
+            actions.querySelector('[data-for=Hide]').hidden = !jobs.some((j) => !j.hidden);
+            actions.querySelector('[data-for="Show again"]').hidden = !jobs.some((j) => j.hidden);
+            const n_listed = list.filter((j) => picked.has(j.id)).length;
+            pick_all.checked = n_listed > 0 && n_listed === list.length;
+            pick_all.indeterminate = n_listed > 0 && n_listed < list.length;
+            rows.forEach((row, id) => {
+                row.pick.checked = picked.has(id);
+            });
         }
 
         function show_states() {
             const found = [...new Set(doc.jobs.map((j) => j.state))].sort();
-            psgd.put(states, [found, wanted.state], () => [
-                h('option', {value: ''}, 'any state'),
-                ...found.map((s) => h('option', {value: s}, s)),
-            ]);
+            psgd.put(states, [found, wanted.state], () => [option('', 'any state'), found.map((s) => option(s, s))]);
             states.value = wanted.state;
+            const n_hidden = doc.jobs.filter((j) => j.hidden).length;
+            hidden_control.hidden = !n_hidden;
+            hidden_text.textContent = `${format.count(n_hidden)} hidden`;
         }
 
-        function show() {
-            const list = chosen(doc.jobs);
-            const elements = list.map((job) => {
-                if (!rows.has(job.id)) rows.set(job.id, new_row(job));
-                fill(rows.get(job.id), job);
-                return rows.get(job.id).element;
-            });
+        function show_columns() {
+            const now = job_columns.of(doc.jobs);
+            if (now.length === columns.length && now.every((c, i) => c.key === columns[i].key)) return;
+            columns = now;
+            rows.clear();
+            show_heads();
+        }
+
+        function show_rows() {
+            const all = entries(list);
+            const elements = all.slice(0, n_shown).map((x) => (x.jobs ? group_row(x) : row_of(x)));
             if (elements.length !== body.children.length || elements.some((e, i) => body.children[i] !== e))
                 body.replaceChildren(...elements);
-            count.textContent =
-                list.length === doc.jobs.length
-                    ? `${list.length} ${list.length === 1 ? 'job' : 'jobs'}`
-                    : `${list.length} of ${doc.jobs.length} jobs`;
+            more.hidden = all.length <= n_shown;
+            more.textContent = `${format.count(all.length - n_shown)} more`;
+        }
+
+        function show_empty(n_jobs) {
             /* The names that conditions may have; only for the notice that none of them holds. */
-            const known = list.length ? [] : [...new Set(doc.jobs.flatMap((j) => Object.keys(values_of(j))))];
+            const known = list.length ? [] : [...new Set(doc.jobs.flatMap((j) => Object.keys(job_columns.values_of(j))))];
             const unknown = list.length ? [] : psgd.search.unknown(psgd.search.parse(wanted.text), known);
-            psgd.put(empty, [doc.jobs.length, list.length, unknown], () =>
+            psgd.put(empty, [n_jobs, list.length, unknown], () =>
                 list.length
                     ? []
-                    : doc.jobs.length
+                    : n_jobs
                       ? psgd.notice(
                             'No job matches',
                             unknown.length
@@ -324,6 +360,18 @@ psgd.views.jobs = (() => {
                             psgd.command('job_submit --codec fedavg --node_count 2 --epochs 2 -o logs/first'),
                         ),
             );
+        }
+
+        function show() {
+            show_columns();
+            list = chosen(doc.jobs, columns);
+            show_rows();
+            const n_jobs = doc.jobs.filter((j) => !j.hidden || wanted.has_hidden).length;
+            count.textContent =
+                list.length === n_jobs
+                    ? `${format.count(n_jobs)} ${n_jobs === 1 ? 'job' : 'jobs'}`
+                    : `${format.count(list.length)} of ${format.count(n_jobs)} jobs`;
+            show_empty(n_jobs);
             show_states();
             show_picked();
             psgd.put(agents, doc.agents, () =>
@@ -339,10 +387,11 @@ psgd.views.jobs = (() => {
             value: wanted.text,
             oninput: (e) => {
                 wanted.text = e.target.value;
-                show();
+                show_from_start();
             },
         });
         show_heads();
+        show_picked();
         const about = h('div.about-agent');
         const facts_of = psgd.source.about ? psgd.agent_facts() : null;
         const show_about = psgd.calmly(async () => {
@@ -355,12 +404,23 @@ psgd.views.jobs = (() => {
             {},
             h('div.head', {}, h('h1', {tabindex: -1}, 'Jobs'), count),
             about,
-            h('div.toolbar', {}, search, states, psgd.source.compare ? compare_link : null),
+            h(
+                'div.toolbar',
+                {},
+                search,
+                states,
+                groups,
+                hidden_control,
+                psgd.source.change ? actions : null,
+                psgd.source.compare ? compare_link : null,
+            ),
+            changes.said,
             h(
                 'div.scroll',
                 {tabindex: 0, role: 'region', 'aria-label': 'Jobs'},
                 h('table.jobs', {}, h('caption.hidden', {}, 'Jobs'), h('thead', {}, heads), body),
             ),
+            more,
             empty,
             agents,
             psgd.commands(
@@ -369,20 +429,15 @@ psgd.views.jobs = (() => {
                     : ['job_submit list', 'job_submit compare DIR DIR']),
             ),
         );
-        const end = psgd.live.listen({
-            jobs: (d) => {
-                doc = d;
-                show();
-                show_about();
-            },
-        });
+        const take = (d) => {
+            doc = d;
+            show();
+            show_about();
+        };
+        const end = psgd.live.listen({jobs: take});
         psgd.live
             .jobs()
-            .then((d) => {
-                doc = d;
-                show();
-                show_about();
-            })
+            .then(take)
             .catch((problem) => empty.replaceChildren(psgd.trouble(problem)));
         return {title: 'Jobs', element, end};
     };

@@ -83,6 +83,13 @@ psgd.views.job = (() => {
                   )
                 : null,
             job.note ? h('p.job-note', {}, job.note) : null,
+            psgd.changes.can_change(job)
+                ? h(
+                      'button.quiet.small.edit',
+                      {type: 'button', onclick: () => psgd.changes.edit(job)},
+                      job.note || job.tags?.length ? 'Edit note and tags' : 'Add a note or tags',
+                  )
+                : null,
         ];
     }
 
@@ -142,12 +149,12 @@ psgd.views.job = (() => {
         }
 
         function show_job(job) {
-            name.textContent = job.name || job.id;
-            document.title = `${job.name || job.id} · psgd`;
+            name.textContent = state.name(job);
+            document.title = `${state.name(job)} · psgd`;
             psgd.put(pill, job.state, () => state.pill(job.state));
             psgd.put(
                 about,
-                [job.id, job.codec, job.node_count, job.dataset, job.model, job.created_at, job.tags, job.note],
+                [job.id, job.codec, job.node_count, job.dataset, job.model, job.created_at, job.tags, job.note, job.state],
                 () => subtitle(job),
             );
             psgd.put(figures, [job.metrics, job.text, job.progress, job.elapsed_s, job.eta_s, job.comm, job.state], () =>

@@ -12,6 +12,7 @@
 #include "shared/base/json.h"
 #include "submit/browse/agents.h"
 #include "submit/browse/documents.h"
+#include "submit/browse/result_cache.h"
 #include "submit/browse/result_list.h"
 #include "submit/browse/server.h"
 #include "submit/results/job_index.h"
@@ -208,6 +209,14 @@ static int compare_jobs(const void *a, const void *b)
     return order ? order : strcmp(y->id, x->id);
 }
 
+/* Has its user deleted the results of a job that agents still have? */
+static bool is_deleted(struct browser *b, const struct live_job *j)
+{
+    const json_t *known = j->is_ended ? known_of(b, j->id) : NULL;
+
+    return json_is_true(json_object_get(json_object_get(known, "facts"), "deleted"));
+}
+
 /* A job in a folder and on agents is listed once: from the folder, if that has the job's end. */
 static int put_jobs(struct listed_job *jobs, size_t *n, struct browser *b, struct err *e)
 {
@@ -215,7 +224,7 @@ static int put_jobs(struct listed_job *jobs, size_t *n, struct browser *b, struc
         const struct live_job *j = &b->live.jobs[i];
         const struct result_folder *result = result_list_find(&b->results, j->id);
 
-        if (result && result->is_settled && j->is_ended)
+        if ((result && result->is_settled && j->is_ended) || is_deleted(b, j))
             continue;
         if (put_live(&jobs[(*n)++], b, j, result, e) < 0)
             return e->code;
@@ -346,6 +355,10 @@ static int scan_and_update(struct browser *b, struct err *e)
 {
     double since = clock_now();
 
+    if (job_list_take_scan(b->job_list)) {
+        json_object_clear(b->known);
+        b->scan_at = b->update_at = since;
+    }
     if (since >= b->scan_at) {
         if (result_list_scan(&b->results, e) < 0)
             return e->code;
@@ -399,10 +412,12 @@ static void open_browser(const struct server *s)
     posix_spawn_file_actions_destroy(&files);
 }
 
-static int open_all(struct browser *b, const struct options *o, const char *dir, struct err *e)
+static int open_all(struct browser *b, const struct options *o, const char *const *dirs, size_t n,
+                    struct err *e)
 {
-    if (snprintf(b->results.path, sizeof b->results.path, "%s", dir) >= (int)sizeof b->results.path)
-        return err_set(e, ERR_USAGE, "%.100s...: the path is too long", dir);
+    b->results.roots = dirs;
+    b->results.n_roots = n;
+    result_cache_load(&b->results);
     b->known = json_object();
     b->job_list = job_list_new();
     b->must_update = true;
@@ -422,22 +437,33 @@ static void print_url(const struct options *o, const char *url)
     fflush(stdout);
 }
 
-int browse(const struct options *o, const char *dir, struct err *e)
+static void say_what_is_shown(const struct browser *b, const struct options *o)
+{
+    const char *first = b->results.roots[0];
+    char more[32] = "";
+
+    if (b->results.n_roots > 1)
+        snprintf(more, sizeof more, " and %zu more", b->results.n_roots - 1);
+    console_info("The page shows the jobs of %s%s and of the agents in %s. Ctrl-C ends it.", first, more,
+                 o->worker_hosts[0] ? "the list of hosts" : o->workers);
+    if (b->results.n == 0 && b->live.n == 0)
+        console_info("There are no results in %s%s yet, so the page is empty at first. job_submit writes "
+                     "results to the "
+                     "folder of -o, else below logs/; job_submit browse DIR shows the results in DIR.",
+                     first, more);
+}
+
+int browse(const struct options *o, const char *const *dirs, size_t n, struct err *e)
 {
     struct browser *b = calloc(1, sizeof *b);
-    int rc = b ? open_all(b, o, dir, e) : no_memory(e);
+    int rc = b ? open_all(b, o, dirs, n, e) : no_memory(e);
 
     if (rc == 0)
         rc = scan_and_update(b, e); /* so that the first page has all jobs in folders */
     if (rc == 0) {
         print_url(o, server_url(b->server));
-        console_info("The page shows the jobs of %s and of the agents in %s. Ctrl-C ends it.", dir,
-                     o->worker_hosts[0] ? "the list of hosts" : o->workers);
-        if (b->results.n == 0 && b->live.n == 0)
-            console_info(
-                "There are no results in %s yet, so the page is empty at first. job_submit writes results to "
-                "the folder of -o, else below logs/; job_submit browse DIR shows the results in DIR.",
-                dir);
+        say_what_is_shown(b, o);
+        result_cache_save(&b->results);
         if (!o->no_open)
             open_browser(b->server);
         rc = serve(b, e);
@@ -446,6 +472,7 @@ int browse(const struct options *o, const char *dir, struct err *e)
         job_list_close(b->job_list);
     if (b) {
         server_close(b->server);
+        result_cache_save(&b->results);
         live_clear(&b->live);
         result_list_clear(&b->results);
         agents_close(b->agents);

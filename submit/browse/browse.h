@@ -4,7 +4,7 @@
 
 #include "submit/options/submit_options.h"
 
-/* Serves the page until a signal. `dir`: a folder of results, or a folder with such folders. */
-int browse(const struct options *o, const char *dir, struct err *e);
+/* Serves the page until a signal. `dirs`: n folders of results, or folders with such folders. */
+int browse(const struct options *o, const char *const *dirs, size_t n, struct err *e);
 
 #endif

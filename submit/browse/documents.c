@@ -214,6 +214,22 @@ static json_t *searched_settings(const json_t *set)
     return out;
 }
 
+/* Drops what a job lacks: it is a third of a list of 10,000 jobs. */
+static void drop_nulls(json_t *o)
+{
+    const char *key;
+    void *next;
+    json_t *v;
+
+    json_object_foreach_safe(o, next, key, v)
+    {
+        if (json_is_object(v))
+            drop_nulls(v);
+        if (json_is_null(v))
+            json_object_del(o, key);
+    }
+}
+
 json_t *document_line(const json_t *run, const char *id, const char *folder, bool can_cancel)
 {
     const json_t *set = json_object_get(run, "settings");
@@ -247,9 +263,11 @@ json_t *document_line(const json_t *run, const char *id, const char *folder, boo
     json_object_set_new(line, "folder", folder ? json_text(folder, SIZE_MAX) : json_null());
     json_object_set_new(line, "tags", texts_json(json_object_get(json_object_get(run, "facts"), "tags")));
     json_object_set_new(line, "note", copy_value(json_object_get(run, "facts"), "note", JSON_STRING));
+    json_object_set_new(line, "hidden", copy_value(json_object_get(run, "facts"), "hidden", JSON_TRUE));
     json_object_set_new(line, "settings", searched_settings(trained));
     json_object_set_new(line, "can_cancel", json_boolean(can_cancel));
     json_object_set_new(line, "executor", json_boolean(is_executor));
+    drop_nulls(line);
     return line;
 }
 

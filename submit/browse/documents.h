@@ -42,8 +42,8 @@ int shown_each(const struct shown *s, const char *path,
 /* A string of an untrusted document; NULL: there is none. */
 const char *shown_text(const json_t *o, const char *key);
 
-/* A job's line in the list of jobs: {"id", "name", "state", ...}. `id`: as in its path; `folder` NULL: none.
- * NULL: no memory. */
+/* A job's line in the list of jobs: {"id", "name", "state", ...}, without what the job lacks. `id`: as in
+ * its path; `folder` NULL: none. NULL: no memory. */
 json_t *document_line(const json_t *run, const char *id, const char *folder, bool can_cancel);
 
 /* {"job": its line, "nodes", "settings", "versions", "classes", "warnings", "time", "bound_by", "files",

@@ -36,6 +36,12 @@ struct job_list {
     } recorded[JOB_LIST_RECORDED]; /* the last of n_recorded */
     uint64_t n_recorded;
     struct job_request requests[REQUESTS_MAX];
+    bool must_scan;
+    struct deleted_job {
+        char id[LISTED_ID];
+        char *folder;
+    } deleted[DELETED_MOST]; /* the last of n_deleted */
+    size_t n_deleted;
 };
 
 struct job_list *job_list_new(void)
@@ -62,6 +68,7 @@ void listed_jobs_free(struct listed_job *jobs, size_t n)
     for (size_t i = 0; i < n; i++) {
         free(jobs[i].folder);
         free(jobs[i].run);
+        free(jobs[i].text);
         json_decref(jobs[i].line);
     }
     free(jobs);
@@ -73,6 +80,8 @@ void job_list_free(struct job_list *s)
         return;
     listed_jobs_free(s->jobs, s->n);
     json_decref(s->agents);
+    for (size_t i = 0; i < DELETED_MOST; i++)
+        free(s->deleted[i].folder);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -105,7 +114,7 @@ static void write_list(FILE *out, const struct job_list *s, uint64_t after)
         if (s->jobs[i].version <= after)
             continue;
         fputs(comma, out);
-        put_json(out, s->jobs[i].line);
+        fputs(s->jobs[i].text ? s->jobs[i].text : "null", out);
         comma = ",";
     }
     fputs("],\"agents\":", out);
@@ -123,7 +132,7 @@ static bool are_same_jobs(const struct job_list *s, const struct listed_job *job
     return true;
 }
 
-/* With the lock held: sets the versions of the jobs that replace those of the list. */
+/* With the lock held: sets the versions and texts of the jobs that replace those of the list. */
 static void set_versions(struct job_list *s, struct listed_job *jobs, size_t n, const json_t *agents)
 {
     bool are_same = are_same_jobs(s, jobs, n);
@@ -133,6 +142,9 @@ static void set_versions(struct job_list *s, struct listed_job *jobs, size_t n, 
         bool is_old = are_same && json_equal(s->jobs[i].line, jobs[i].line);
 
         jobs[i].version = is_old ? s->jobs[i].version : s->version + 1;
+        jobs[i].text = is_old ? s->jobs[i].text : json_dump(jobs[i].line, JSON_COMPACT);
+        if (is_old)
+            s->jobs[i].text = NULL; /* it has moved */
         is_new |= !is_old;
     }
     s->version += is_new;
@@ -371,6 +383,48 @@ int job_list_find_sweep(char (**ids)[LISTED_ID], size_t *n, struct job_list *s, 
     if (!*ids)
         return err_set(e, ERR_NOMEM, "no memory for the runs of a sweep");
     return *n > 0 ? 0 : err_set(e, ERR_NOT_FOUND, "no run of a sweep is in %.200s/runs", folder);
+}
+
+void job_list_ask_scan(struct job_list *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->must_scan = true;
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool job_list_take_scan(struct job_list *s)
+{
+    bool must;
+
+    pthread_mutex_lock(&s->lock);
+    must = s->must_scan;
+    s->must_scan = false;
+    pthread_mutex_unlock(&s->lock);
+    return must;
+}
+
+void job_list_note_deleted(struct job_list *s, const char *id, const char *folder)
+{
+    struct deleted_job *d;
+
+    pthread_mutex_lock(&s->lock);
+    d = &s->deleted[s->n_deleted++ % DELETED_MOST];
+    free(d->folder);
+    d->folder = strdup(folder);
+    snprintf(d->id, sizeof d->id, "%s", id);
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool job_list_find_deleted(char *out, size_t size, struct job_list *s, const char *id)
+{
+    bool is_found = false;
+
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < DELETED_MOST && !is_found; i++)
+        is_found = s->deleted[i].folder && strcmp(s->deleted[i].id, id) == 0 &&
+                   snprintf(out, size, "%s", s->deleted[i].folder) < (int)size;
+    pthread_mutex_unlock(&s->lock);
+    return is_found;
 }
 
 int job_list_cancel_job(struct job_list *s, const char *id, struct err *e)

@@ -18,6 +18,7 @@ struct listed_job {
     char *folder;
     char *run;    /* of a job on agents: its run.json so far, as text; NULL: the folder has run.json */
     json_t *line; /* document_line() */
+    char *text;   /* the line as JSON; job_list_put() makes it */
     bool can_cancel;
     uint64_t rows;    /* of a running job: about the number of rows that its nodes have recorded */
     uint64_t version; /* of the list when the line last changed */
@@ -39,6 +40,9 @@ enum job_request_kind { JOB_REQUEST_FETCH, JOB_REQUEST_CANCEL };
 bool job_list_take_request(struct job_list *s, enum job_request_kind *what, char id[LISTED_ID]);
 void job_list_request_done(struct job_list *s, enum job_request_kind what, const char *id,
                            const struct err *e);
+/* Has another thread changed a folder of results since the last call, so that folders are to be scanned
+ * now? */
+bool job_list_take_scan(struct job_list *s);
 /* Ends all waiting, now and later. */
 void job_list_close(struct job_list *s);
 
@@ -55,6 +59,14 @@ int job_list_find_sweep(char (**ids)[LISTED_ID], size_t *n, struct job_list *s, 
 /* Cancels a job, and waits at most 20 s for its agents. ERR_CONFLICT: it has ended, or is on no agent.
  * ERR_TIMEOUT. */
 int job_list_cancel_job(struct job_list *s, const char *id, struct err *e);
+
+/* Has the main thread scan the folders soon. */
+void job_list_ask_scan(struct job_list *s);
+/* Keeps the folder of a job that was deleted; the last DELETED_MOST are kept. */
+enum { DELETED_MOST = 1000 };
+void job_list_note_deleted(struct job_list *s, const char *id, const char *folder);
+/* out: the folder of a job that was deleted so. False: it is not among them. */
+bool job_list_find_deleted(char *out, size_t size, struct job_list *s, const char *id);
 
 /* The position of a reader in the stream of events; {0}: the start. The event `jobs` has the whole list,
  * `changed` the changed jobs and the agents, `recorded` {"id", "rows"} of a running job. */

@@ -9,12 +9,14 @@
 #include "page/page.h"
 #include "shared/base/json.h"
 #include "submit/browse/documents.h"
+#include "submit/browse/page_changes.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/results/compare.h"
 
 enum { COMPARED = 100 };
 
 static const char type_json[] = "application/json";
+static const char only_changes[] = "only a change of a job, as /cancel, takes POST";
 
 static const struct {
     int status;
@@ -233,14 +235,14 @@ static int serve_job(struct page_response *out, struct job_list *job_list, const
         return err_set(e, ERR_NOT_FOUND, "there is no such job");
     memcpy(id, path, len);
     id[len] = '\0';
-    if (strcmp(part, "cancel") == 0 && is_post) {
-        if (job_list_cancel_job(job_list, id, e) < 0)
+    if (is_post && page_change_is_known(part)) {
+        if (page_change(job_list, id, part, &rq->target, e) < 0)
             return e->code;
-        set_body(out, 202, type_json, strdup("{}"));
+        set_body(out, strcmp(part, "cancel") == 0 ? 202 : 200, type_json, strdup("{}"));
         return 0;
     }
     if (is_post) {
-        page_routes_problem(out, 405, "only /cancel of a job takes POST");
+        page_routes_problem(out, 405, only_changes);
         return 0;
     }
     if (job_list_open_job(&s, &line, job_list, id, e) < 0)
@@ -369,7 +371,7 @@ void page_routes_answer(struct page_response *out, struct job_list *s, const str
         if (serve_job(out, s, rq->target.path + sizeof jobs - 1, rq, &e) < 0)
             put_error(out, &e);
     } else if (strcmp(rq->method, "POST") == 0) {
-        page_routes_problem(out, 405, "only /cancel of a job takes POST");
+        page_routes_problem(out, 405, only_changes);
     } else if (strcmp(rq->target.path, "/") == 0) {
         serve_page(out);
     } else if (strcmp(rq->target.path, "/api/jobs") == 0) {

@@ -14,9 +14,12 @@
 #include "submit/files/run_file.h"
 #include "submit/files/untrusted_folder.h"
 #include "submit/job/job_node.h"
+#include "submit/results/compare.h"
 
 /* Levels below the folder; and below a sweep's folder, whose runs are in runs/NAME. */
 enum { DEPTH = 2, DEPTH_OF_SWEEP = 2 };
+/* The longest metrics.csv that is read for the list. */
+enum { METRICS_BYTES = 4 << 20 };
 
 static void drop_line(struct result_list *l, struct result_folder *b)
 {
@@ -39,7 +42,9 @@ void result_list_clear(struct result_list *l)
         clear_folder(l, &l->folders[i]);
     free(l->folders);
     json_decref(l->ids);
+    json_decref(l->at);
     l->ids = NULL;
+    l->at = NULL;
     l->folders = NULL;
     l->n = 0;
 }
@@ -52,18 +57,11 @@ const struct result_folder *result_list_find(const struct result_list *l, const 
     return NULL;
 }
 
-/* Each scan has the same order, so the search starts after the last hit. */
 static struct result_folder *find_folder(struct result_list *l, const char *folder)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        struct result_folder *b = &l->folders[(l->last + i) % l->n];
+    const json_t *at = json_object_get(l->at, folder);
 
-        if (strcmp(b->folder, folder) != 0)
-            continue;
-        l->last = (size_t)(b - l->folders) + 1;
-        return b;
-    }
-    return NULL;
+    return at ? &l->folders[json_integer_value(at)] : NULL;
 }
 
 /* Copies of a folder have the job's id too: the second has the id ID~2 in the list, the third ID~3. */
@@ -84,9 +82,32 @@ static bool choose_id(char id[LISTED_ID], struct result_list *l, const char *of)
     return json_object_set_new(l->ids, id, json_integer(1)) == 0;
 }
 
+static bool is_file(int dir, const char *path, struct stat *st)
+{
+    return fstatat(dir, path, st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st->st_mode);
+}
+
+/* Sets "values" to the last values of the user's own metrics, if the file of them is short enough to be read
+ * for a list. */
+static void add_values(json_t *line, const char *folder, int dir)
+{
+    json_t *all = NULL, *some = json_object(), *v;
+    struct err ignored;
+    const char *name;
+    struct stat st;
+
+    if (is_file(dir, "records/metrics.csv", &st) && st.st_size <= METRICS_BYTES)
+        compare_last_metrics(&all, folder, &ignored);
+    json_object_foreach(all, name, v) if (json_object_size(some) < COMPARE_METRICS)
+        json_object_set(some, name, v);
+    if (json_object_size(some) > 0)
+        json_object_set(line, "values", some);
+    json_decref(some);
+    json_decref(all);
+}
+
 static void read_folder(struct result_folder *b, struct result_list *l, int dir, const char *sweep)
 {
-    const char *name = b->folder + strlen(l->path) + (b->folder[strlen(l->path)] == '/');
     enum job_state state;
     struct err why;
     json_t *run = NULL;
@@ -98,37 +119,39 @@ static void read_folder(struct result_folder *b, struct result_list *l, int dir,
         return;
     }
     if (choose_id(b->id, l, shown_text(run, "id"))) {
-        char shown[PATH_MAX + NAME_MAX];
-
-        snprintf(shown, sizeof shown, "%s%s%s", l->path, name[0] ? "/" : "", name);
         b->is_settled = shown_text(run, "state") && job_state_parse(&state, shown_text(run, "state")) &&
                         job_state_is_terminal(state);
-        b->line = document_line(run, b->id, shown, false);
+        b->line = document_line(run, b->id, b->folder, false);
         if (!b->line)
             json_object_del(l->ids, b->id);
         else if (sweep)
             json_object_set_new(b->line, "sweep", json_text(sweep, NAME_MAX));
+        if (b->line)
+            add_values(b->line, b->folder, dir);
     }
     json_decref(run);
 }
 
-static int add_folder(struct result_list *l, const char *folder, struct err *e)
+static int no_memory(struct err *e)
+{
+    return err_set(e, ERR_NOMEM, "no memory for the list of results");
+}
+
+int result_list_add(struct result_list *l, const char *folder, struct err *e)
 {
     struct result_folder *moved = realloc(l->folders, (l->n + 1) * sizeof *moved);
 
     if (!moved)
-        return err_set(e, ERR_NOMEM, "no memory for the list of results");
+        return no_memory(e);
     l->folders = moved;
     l->folders[l->n] = (struct result_folder){.folder = strdup(folder)};
-    if (!l->folders[l->n].folder)
-        return err_set(e, ERR_NOMEM, "no memory for the list of results");
+    if (!l->folders[l->n].folder ||
+        json_object_set_new_nocheck(l->at, folder, json_integer((json_int_t)l->n)) < 0) {
+        free(l->folders[l->n].folder);
+        return no_memory(e);
+    }
     l->n++;
     return 0;
-}
-
-static bool is_file(int dir, const char *path, struct stat *st)
-{
-    return fstatat(dir, path, st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st->st_mode);
 }
 
 /* Adds or updates the folder, if it has a run.json. `sweep`: the name of its sweep; NULL: none. */
@@ -145,7 +168,7 @@ static int look_at_folder(struct result_list *l, int dir, const char *path, cons
     if (!b) {
         if (l->n == RESULT_LIST_MAX)
             return 0;
-        if (add_folder(l, path, e) < 0)
+        if (result_list_add(l, path, e) < 0)
             return e->code;
         b = &l->folders[l->n - 1];
     } else if (b->inode == st.st_ino && b->bytes == st.st_size && b->changed.tv_sec == st.st_mtim.tv_sec &&
@@ -213,32 +236,62 @@ static int scan_folder(struct result_list *l, int dir, const char *path, int dep
     return rc;
 }
 
-int result_list_scan(struct result_list *l, struct err *e)
+/* Scans one of the folders that the user named. */
+static int scan_root(struct result_list *l, const char *root, struct err *e)
+{
+    char path[PATH_MAX]; /* without slashes at its end, which names would be appended to */
+    size_t len = strlen(root);
+    struct err why;
+    int dir, rc;
+
+    while (len > 1 && root[len - 1] == '/')
+        len--;
+    if (len >= sizeof path)
+        return err_set(e, ERR_USAGE, "%.100s...: the path is too long", root);
+    memcpy(path, root, len);
+    path[len] = '\0';
+    if (untrusted_open(&dir, path, &why) < 0) {
+        l->is_partial |= why.code != ERR_NOT_FOUND;
+        return 0;
+    }
+    rc = scan_folder(l, dir, path, DEPTH, NULL, e);
+    close(dir);
+    return rc;
+}
+
+/* Drops the folders that the scan has not seen. */
+static void drop_gone(struct result_list *l)
 {
     size_t kept = 0;
-    struct err why;
-    int dir;
-    int rc = 0;
 
-    l->is_partial = false;
-    if (!l->ids && !(l->ids = json_object()))
-        return err_set(e, ERR_NOMEM, "no memory for the list of results");
-    for (size_t i = 0; i < l->n; i++)
-        l->folders[i].is_seen = false;
-    l->n_looked_at = 0;
-    if (untrusted_open(&dir, l->path, &why) == 0) {
-        rc = scan_folder(l, dir, l->path, DEPTH, NULL, e);
-        close(dir);
-    } else {
-        l->is_partial = why.code != ERR_NOT_FOUND;
-    }
     for (size_t i = 0; i < l->n; i++) {
-        if (l->folders[i].is_seen || l->is_partial)
-            l->folders[kept++] = l->folders[i];
-        else
+        if (!l->folders[i].is_seen && !l->is_partial) {
+            json_object_del(l->at, l->folders[i].folder);
             clear_folder(l, &l->folders[i]);
+            continue;
+        }
+        if (kept < i) {
+            l->folders[kept] = l->folders[i];
+            json_integer_set(json_object_get(l->at, l->folders[kept].folder), (json_int_t)kept);
+        }
+        kept++;
     }
     l->version += kept < l->n;
     l->n = kept;
+}
+
+int result_list_scan(struct result_list *l, struct err *e)
+{
+    int rc = 0;
+
+    l->is_partial = false;
+    if ((!l->ids && !(l->ids = json_object())) || (!l->at && !(l->at = json_object())))
+        return no_memory(e);
+    for (size_t i = 0; i < l->n; i++)
+        l->folders[i].is_seen = false;
+    l->n_looked_at = 0;
+    for (size_t i = 0; i < l->n_roots && rc == 0; i++)
+        rc = scan_root(l, l->roots[i], e);
+    drop_gone(l);
     return rc;
 }

@@ -1,6 +1,6 @@
-/* result_list -- the result folders in a folder, which anybody may have written: the folder itself, its
- * subfolders, their subfolders, and the runs of sweeps among them. A run.json that has not changed is not
- * read again. */
+/* result_list -- the result folders in some folders, which anybody may have written: each of these itself,
+ * its subfolders, their subfolders, and the runs of sweeps among them. A run.json that has not changed is not
+ * read again; of many results not even by the next process (result_cache.h). */
 #ifndef PSGD_BROWSE_RESULT_LIST_H
 #define PSGD_BROWSE_RESULT_LIST_H
 
@@ -28,14 +28,16 @@ struct result_folder {
 };
 
 struct result_list {
-    char path[PATH_MAX];
+    const char *const *roots; /* the folders that are scanned; borrowed */
+    size_t n_roots;
     struct result_folder *folders;
     size_t n;
-    size_t last;        /* where the next search of a folder begins */
+    json_t *at;         /* {path of a folder: its index} */
     uint64_t version;   /* changes when a folder is new, changed or gone */
     size_t n_looked_at; /* names, in the last scan */
     bool is_partial; /* the last scan lacked descriptors or memory: folders that it missed may still exist */
     json_t *ids;     /* {id in use: the number of the last copy of the job with this id} */
+    uint64_t saved;  /* the version that result_cache_save() has saved */
 };
 
 /* Updates the list. A missing folder has no results. ERR_NOMEM. */
@@ -44,5 +46,8 @@ void result_list_clear(struct result_list *l);
 
 /* The folder with results of the job with this id; NULL: none. */
 const struct result_folder *result_list_find(const struct result_list *l, const char *id);
+
+/* Adds a folder without a line. ERR_NOMEM. */
+int result_list_add(struct result_list *l, const char *folder, struct err *e);
 
 #endif

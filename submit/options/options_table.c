@@ -409,7 +409,8 @@ static struct args_option table[] = {
      "a word to find the job by, kept in run.json; may be repeated; list: show only jobs with all these "
      "tags"},
     {"all", "", ARGS_FLAG, AT(all), FOR_LIST, RESULTS, NULL,
-     "list every job, not only the last 20; --tag and --json always list every job"},
+     "list every job, also hidden and deleted ones, not only the last 20; --tag and --json list all but "
+     "these"},
     {"note", "", ARGS_TEXT, AT(note), FOR_SUBMIT | FOR_RUN | FOR_RERUN | FOR_SIMULATE | FOR_PACK, RESULTS,
      "TEXT", "what the job is for, kept in run.json and shown by list"},
     {"x", "", ARGS_CHOICE_TEXT, AT(plot_x), FOR_PLOT, RESULTS, "step|epoch|time|bytes|tokens",

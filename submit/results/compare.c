@@ -515,8 +515,7 @@ static void objects_free(json_t **all, size_t n)
     free(all);
 }
 
-/* *out: {"f1": 0.5}, the last values of the metrics of a run, the mean over its workers. */
-static int read_metrics(json_t **out, const struct run *r, struct err *e)
+int compare_last_metrics(json_t **out, const char *folder, struct err *e)
 {
     const struct series_query q = {.file = "metrics", .x = "step"};
     struct series_request request;
@@ -528,7 +527,7 @@ static int read_metrics(json_t **out, const struct run *r, struct err *e)
         return e->code;
     request.points = SERIES_POINTS;
     request.nodes_most = 0;
-    if (run_series(&doc, r->folder, &request, e) < 0)
+    if (run_series(&doc, folder, &request, e) < 0)
         return e->code == ERR_NOT_FOUND ? 0 : e->code;
     json_object_foreach(json_object_get(doc, "mean"), name, curve)
     {
@@ -559,7 +558,7 @@ static void add_metric(json_t *results, const char *name, json_t *const *metrics
         results, json_pack("{s:o, s:o}", "name", json_sprintf(COMPARE_METRIC "%s", name), "values", values));
 }
 
-/* (n) objects of read_metrics(), some of which may be NULL. */
+/* (n) objects of compare_last_metrics(), some of which may be NULL. */
 static void add_metrics(json_t *results, json_t *const *metrics, size_t n)
 {
     json_t *seen = json_object();
@@ -584,7 +583,7 @@ static int compare_metrics(json_t *results, const struct run *runs, size_t n, st
     int rc = metrics ? 0 : err_set(e, ERR_NOMEM, "no memory for the comparison");
 
     for (size_t i = 0; i < n && rc == 0; i++)
-        rc = read_metrics(&metrics[i], &runs[i], e);
+        rc = compare_last_metrics(&metrics[i], runs[i].folder, e);
     if (rc == 0)
         add_metrics(results, metrics, n);
     objects_free(metrics, n);

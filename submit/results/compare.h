@@ -54,6 +54,11 @@ double compare_common_target(const struct compare_numbers *runs, size_t n);
  * the results in its run.json. ERR_PROTOCOL: an invalid eval.csv; ERR_IO, ERR_NOMEM. */
 int compare_measure(struct compare_numbers *out, const struct run *r, double target, struct err *e);
 
+/* Sets *out, which the caller owns, also after an error, to {"f1": 0.5}: the last values in the metrics.csv
+ * of a folder of results, each the mean over the workers.
+ * ERR_PROTOCOL: an invalid file; ERR_IO, ERR_NOMEM. */
+int compare_last_metrics(json_t **out, const char *folder, struct err *e);
+
 /* Makes *run, a run that went on from a checkpoint of `earlier`, the results of both together: seconds and
  * bytes are summed. The seconds of the earlier one are those of its whole job. */
 void compare_prepend(struct compare_numbers *run, const struct compare_numbers *earlier);

@@ -33,6 +33,9 @@ static bool is_wanted(const struct submission *s, const struct options *o)
 {
     if (s->is_queued && !queue_state_waits(s)) /* another process is writing it into the queue */
         return false;
+    if (!o->all && (json_is_true(json_object_get(s->facts, "hidden")) ||
+                    json_is_true(json_object_get(s->facts, "deleted"))))
+        return false;
     for (const char *const *tag = o->tags; *tag; tag++)
         if (!has_tag(json_object_get(s->facts, "tags"), *tag))
             return false;

@@ -78,9 +78,10 @@ const struct verb verbs[] = {
     {"plot", verb_plot, SHOWS, FOR_PLOT, ARGS_OPERANDS, "[RUN...]",
      "draw curves of runs, each the mean over its workers, on the terminal, or with gnuplot into a file",
      OF_RESULTS},
-    {"browse", verb_browse, WORKS, FOR_BROWSE, 1, "[DIR]",
-     "show all jobs, running and ended, on a page in this machine's browser; DIR is a folder of results, or "
-     "one with several of them, default logs/",
+    {"browse", verb_browse, WORKS, FOR_BROWSE, ARGS_OPERANDS, "[DIR...]",
+     "show all jobs, running and ended, on a page in this machine's browser; each DIR is a folder of "
+     "results, "
+     "or one with several of them, default logs/",
      OF_RESULTS},
     {"report", verb_report, WORKS, FOR_REPORT, ARGS_OPERANDS, "DIR...",
      "write report.html, the page of one job, into folders of results; one that is there is replaced",
@@ -91,6 +92,16 @@ const struct verb verbs[] = {
     {"tag", verb_tag, WORKS, FOR_PLAIN, ARGS_OPERANDS, "RUN TAG...",
      "replace the tags of a run, which --tag sets at its submission; RUN is a folder of results or a job",
      OF_RESULTS},
+    {"hide", verb_hide, WORKS, FOR_PLAIN, ARGS_OPERANDS, "RUN...",
+     "leave runs out of list and of the page; unhide lists them again, and list --all has them", OF_RESULTS},
+    {"unhide", verb_unhide, WORKS, FOR_PLAIN, ARGS_OPERANDS, "RUN...", "list runs again that hide left out",
+     OF_RESULTS},
+    {"delete", verb_delete, WORKS, FOR_PLAIN, ARGS_OPERANDS, "RUN...",
+     "move the folders of runs into .deleted beside them, from where undelete fetches them until .deleted is "
+     "removed",
+     OF_RESULTS},
+    {"undelete", verb_undelete, WORKS, FOR_PLAIN, ARGS_OPERANDS, "DIR|JOB...",
+     "move the folders of deleted runs back", OF_RESULTS},
     {"export", verb_export, WORKS, FOR_EXPORT, 1, "[JOB|DIR]",
      "write the curves of a job for TensorBoard, or the job as a run of MLflow, as --to says", OF_RESULTS},
     {"snapshot", verb_snapshot, WORKS, FOR_SNAPSHOT, 1, "[JOB]",

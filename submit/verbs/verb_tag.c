@@ -3,53 +3,10 @@
 #include <string.h>
 
 #include "shared/base/json.h"
-#include "shared/job/job_state.h"
-#include "submit/browse/report_page.h"
-#include "submit/files/job_id.h"
-#include "submit/results/job_index.h"
-#include "submit/results/run.h"
+#include "submit/browse/run_label.h"
 #include "submit/terminal/stdout.h"
 #include "submit/terminal/text.h"
 #include "submit/verbs/verbs.h"
-
-static int check_ended(const struct run *r, struct err *e)
-{
-    const char *id = json_text_at(r->doc, "id");
-    char known[JOB_ID_MAX] = "";
-    enum job_state state;
-    struct err ignored;
-
-    if (job_state_parse(&state, json_text_at(r->doc, "state")) && job_state_is_terminal(state))
-        return 0;
-    err_set(e, ERR_CONFLICT,
-            "%s: its run.json says that the job has not ended, and is written again when it ends", r->folder);
-    job_index_in_folder(known, r->folder, &ignored); /* the index has no simulations */
-    return strcmp(known, id) == 0 ? err_hint(e, "job_submit wait %s waits for its end.", id) : e->code;
-}
-
-int verb_label_run(struct run *r, const char *key, json_t *value, struct err *e)
-{
-    json_t *facts = json_object_get(r->doc, "facts");
-    int rc;
-
-    if (check_ended(r, e) < 0) {
-        json_decref(value);
-        return e->code;
-    }
-    if (!json_is_object(facts)) {
-        facts = json_object();
-        json_object_set_new(r->doc, "facts", facts);
-    }
-    if (json_object_set(facts, key, value) < 0) {
-        json_decref(value);
-        return err_set(e, ERR_NOMEM, "no memory for the %s", key);
-    }
-    rc = report_page_save(r->folder, r->doc, e);
-    if (rc == 0)
-        rc = job_index_set_fact(json_text_at(r->doc, "id"), r->folder, key, value, e);
-    json_decref(value);
-    return rc;
-}
 
 static void show_labels(const struct options *o, const struct run *r)
 {
@@ -68,17 +25,17 @@ static void show_labels(const struct options *o, const struct run *r)
 
 int verb_label(const struct options *o, const char *key, json_t *value, struct err *e)
 {
+    json_t *labels = json_pack("{s:o}", key, value);
     struct run r;
-    int rc;
+    int rc = labels ? run_find(&r, o->args.operands[0], e) : err_set(e, ERR_NOMEM, "no memory for a label");
 
-    if (run_find(&r, o->args.operands[0], e) < 0) {
-        json_decref(value);
-        return e->code;
+    if (rc == 0) {
+        rc = run_label_set(&r, labels, e);
+        if (rc == 0)
+            show_labels(o, &r);
+        run_clear(&r);
     }
-    rc = verb_label_run(&r, key, value, e);
-    if (rc == 0)
-        show_labels(o, &r);
-    run_clear(&r);
+    json_decref(labels);
     return rc;
 }
 

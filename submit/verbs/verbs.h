@@ -64,6 +64,10 @@ int verb_agents(const struct options *o, struct err *e);
 int verb_why(const struct options *o, struct err *e);
 int verb_compare(const struct options *o, struct err *e);
 int verb_note(const struct options *o, struct err *e);
+int verb_hide(const struct options *o, struct err *e);
+int verb_unhide(const struct options *o, struct err *e);
+int verb_delete(const struct options *o, struct err *e);
+int verb_undelete(const struct options *o, struct err *e);
 int verb_tag(const struct options *o, struct err *e);
 int verb_config(const struct options *o, struct err *e);
 int verb_sweep(const struct options *o, struct err *e);
@@ -149,12 +153,8 @@ void verb_model_print(const struct model_spec *m);
 /* An array of the layers: index, kind, shapes in and out, parameters, tensors. The caller owns it. */
 json_t *verb_model_layers(const struct model_spec *m);
 
-/* Replaces a label, `key` "note" or "tags", by `value`, whose ownership it takes: in run.json, in report.html
- * and, unless the folder is a copy of the job's, in the index. ERR_CONFLICT: the job has not ended, so that
- * its results will be written again. ERR_IO, ERR_NOMEM. */
-int verb_label_run(struct run *r, const char *key, json_t *value, struct err *e);
-/* As verb_label_run(), for the run that the first operand names, and prints its labels. Errors also as of
- * run_find(). */
+/* Replaces a label, `key` "note" or "tags", of the run that the first operand names, by `value`, whose
+ * ownership it takes, and prints the run's labels. Errors as of run_find() and run_label_set(). */
 int verb_label(const struct options *o, const char *key, json_t *value, struct err *e);
 
 #endif

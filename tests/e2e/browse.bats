@@ -110,6 +110,24 @@ says_place() { [[ "$(get /api/jobs | jq -r --arg id "$1" '.jobs[] | select(.id =
     [ "$(status_at /api/jobs -X POST -H 'X-Psgd: 1')" = 405 ]
     [ "$(status_at "/api/jobs/$id/cancel" -X POST -H 'X-Psgd: 1')" = 409 ]
 
+    # Its user labels, hides and deletes it, and undoes that.
+    [ "$(status_at "/api/jobs/$id/label?note=seen" -X POST)" = 403 ]
+    [ "$(status_at "/api/jobs/$id/label?note=seen+by+ann&tags=a,%20b%20c,," -X POST -H 'X-Psgd: 1')" = 200 ]
+    [ "$(jq -c '[.facts.note, .facts.tags]' runs/ended/run.json)" = '["seen by ann",["a","b c"]]' ]
+    [ "$(status_at "/api/jobs/$id/label?note=" -X POST -H 'X-Psgd: 1')" = 200 ]
+    [ "$(jq -c '[.facts.note, .facts.tags]' runs/ended/run.json)" = '[null,["a","b c"]]' ]
+    [ "$(status_at "/api/jobs/$id/label?note=$(printf 'x%.0s' {1..300})" -X POST -H 'X-Psgd: 1')" = 400 ]
+    [ "$(status_at "/api/jobs/$id/undelete" -X POST -H 'X-Psgd: 1')" = 404 ]
+    [ "$(status_at "/api/jobs/$id/hide" -X POST -H 'X-Psgd: 1')" = 200 ]
+    within 60 is_hidden "$id" true
+    [ "$(status_at "/api/jobs/$id/unhide" -X POST -H 'X-Psgd: 1')" = 200 ]
+    within 60 is_hidden "$id" null
+    [ "$(status_at "/api/jobs/$id/delete" -X POST -H 'X-Psgd: 1')" = 200 ]
+    [ -d runs/.deleted/ended ]
+    within 60 has_no_job
+    [ "$(status_at "/api/jobs/$id/undelete" -X POST -H 'X-Psgd: 1')" = 200 ]
+    within 60 is_hidden "$id" null
+
     # A running job: its curves grow, events say so, and it can be cancelled. What was recorded of it here comes later than what
     # its agents say.
     cp -r state later
@@ -134,6 +152,7 @@ says_place() { [[ "$(get /api/jobs | jq -r --arg id "$1" '.jobs[] | select(.id =
     [ "$(get "/api/jobs/$live" | jq '.nodes | length')" -eq 2 ]
     get "/api/jobs/$live/log?node=1" | jq -e '.lines[0].node == 1'
     [ "$(status_at "/api/jobs/$live/cancel" -X POST)" = 403 ]
+    [ "$(status_at "/api/jobs/$live/delete" -X POST -H 'X-Psgd: 1')" = 409 ]
     [ "$(status_at "/api/jobs/$live/cancel" -X POST -H 'X-Psgd: 1' -H 'Origin: http://evil.example')" = 403 ]
     [ "$(status_at "/api/jobs/$live/cancel" -X POST -H 'X-Psgd: 1' -H "Origin: $PAGE")" = 202 ]
     wait "$job" || true
@@ -156,6 +175,8 @@ says_place() { [[ "$(get /api/jobs | jq -r --arg id "$1" '.jobs[] | select(.id =
     wait "$PAGE_PID"
 }
 
+has_no_job() { [ "$(get /api/jobs | jq '.jobs | length')" -eq 0 ]; }
+is_hidden() { [ "$(get /api/jobs | jq -r --arg id "$1" '.jobs[] | select(.id == $id) | .hidden')" = "$2" ]; }
 test_live() { [ "$(get /api/jobs | jq '[.jobs[] | select(.can_cancel and .state == "running")] | length')" -eq 1 ]; }
 
 @test "a job of a million rows and 32 nodes is a document of bounded size, made in bounded memory" {
@@ -208,6 +229,33 @@ EOT
     "$SUBMIT" report evil
     [ "$(grep -cF 'alert(1)</script>' evil/report.html)" -eq 0 ]
 }
+
+@test "the results of several folders are listed together, with the metrics of the user's own; many are read once" {
+    mkdir -p a/one/records b
+    echo '{"id": "j-one", "state": "succeeded"}' >a/one/run.json
+    printf 'time_s,node,epoch,step,metric,value\n1,0,1,1,f1,0.5\n2,0,1,2,f1,0.75\n' >a/one/records/metrics.csv
+    python3 -c '
+import os
+for i in range(250):
+    os.makedirs(f"b/{i}")
+    print("{\"id\": \"j-many%d\", \"state\": \"succeeded\"}" % i, file=open(f"b/{i}/run.json", "w"))'
+    for round in 1 2; do
+        start_page a b/
+        enter
+        [ "$(get /api/jobs | jq '.jobs | length')" -eq $((252 - round)) ]
+        get /api/jobs | jq -e '.jobs[] | select(.id == "j-one") | .folder == "a/one" and .values == {"f1": 0.75}'
+        [ "$(get /api/jobs | jq -r '.jobs[] | select(.id == "j-many1") | "\(.folder) \(.state)"')" = "b/1 $([ $round = 1 ] && echo succeeded || echo failed)" ]
+        kill -INT "$PAGE_PID"
+        wait "$PAGE_PID"
+        # The next process reads only what has changed: of what is as it was not even the contents.
+        sed -i 's/succeeded/failed/' b/1/run.json
+        rm -rf b/2
+        touch -r b/3/run.json stamp
+        sed 's/many3/XXXXX/' b/3/run.json >text && cat text >b/3/run.json && touch -r stamp b/3/run.json
+    done
+    [ "$(get_cached | grep -c '"j-many3"')" -eq 1 ]
+}
+get_cached() { cat "$XDG_CACHE_HOME"/psgd/results/*; }
 
 @test "browse names the fault of a folder, of a list of agents, or of a port" {
     run "$SUBMIT" browse --no-open nowhere

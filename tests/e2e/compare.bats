@@ -42,6 +42,32 @@ print(hashlib.sha256(raw[8 + struct.unpack("<Q", raw[:8])[0]:]).hexdigest())' "$
     [ "$status" -eq 6 ]
     [[ "$output" == *"A run is the folder of a job's results, or a job's id."* ]]
     [ "$("$SUBMIT" list --tag other --json | jq '.data.jobs | length')" -eq 0 ]
+    # Hidden and deleted runs are not listed; both is undone by the name that the run had.
+    "$SUBMIT" hide first
+    [ "$("$SUBMIT" list -q | grep -c "$(jq -r .id first/run.json)")" -eq 0 ]
+    [ "$("$SUBMIT" list --all -q | grep -c "$(jq -r .id first/run.json)")" -eq 1 ]
+    "$SUBMIT" unhide first
+    mkdir other/.deleted # what a hostile folder has is its own
+    ln -s first latest-link
+    [[ "$("$SUBMIT" delete latest-link again)" == *" -> $PWD/.deleted/first"* ]]
+    [ "$(echo .deleted/*)" = '.deleted/again .deleted/first' ]
+    [ ! -e first ]
+    [ "$("$SUBMIT" list -q | wc -l)" -eq 1 ]
+    mkdir first
+    run "$SUBMIT" undelete first
+    [ "$status" -eq 5 ]
+    [[ "$output" == *"first exists again: rename it first"* ]]
+    rmdir first
+    "$SUBMIT" undelete first "$(jq -r .id .deleted/again/run.json)"
+    [ "$("$SUBMIT" list -q | wc -l)" -eq 3 ]
+    [ -f first/run.json ]
+    [ -f again/run.json ]
+    run "$SUBMIT" undelete first
+    [ "$status" -ne 0 ]
+    [[ "$output" == *".deleted has no first"* ]]
+    run "$SUBMIT" delete other none
+    [ "$status" -ne 0 ]
+    [ -d other ] # a wrong name changes nothing
     run "$SUBMIT" plot first --y los
     [ "$status" -eq 2 ]
     [[ "$output" == *"--y los: eval.csv has no such value; it has time_s, "*'Did you mean "loss"?'* ]]

@@ -61,12 +61,12 @@ made() { python3 "$ROOT/tests/e2e/page.py" - "$@"; }
     end_pages
 }
 
-@test "a sweep: the best combinations and all of them, filtered, sorted and compared, with the figures of its sweep.csv" {
+@test "a sweep: its best combinations, filtered, sorted and compared; runs are grouped, hidden, deleted, and have notes" {
     has_browser
     "$SUBMIT" sweep -q --simulate --set codec=fedavg,allreduce --set lr=0.2,0.5 --repeat 2 --best-of lr --node_count 2 --epochs 1 \
         --dataset digits:train=1280,test=200 --model softmax --eval-every 5 -o logs/rates >/dev/null 2>&1
     serve logs
-    in_browser sweep "$URL" rates "$PWD/logs/rates/sweep.csv"
+    in_browser sweep "$URL" rates "$PWD/logs/rates/sweep.csv" -- lived "${URL%\?*}" "$PWD/logs/rates/runs"
     end_pages
 }
 

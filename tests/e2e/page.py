@@ -142,7 +142,7 @@ def live(b, url, first, second, running):
     b.wait('p~No job has colour')
     b.type('input[aria-label="Search jobs"]', ' ')
     for name in (first, second):
-        b.click(f'input[aria-label="Compare {name}"]')
+        b.click(f'input[aria-label="Tick {name}"]')
     b.click('a=Compare 2 runs')
     title_of(b, '2 runs compared')
     b.wait('td~%')
@@ -265,6 +265,66 @@ def sweep(b, url, name, csv_path):
     b.wait(lambda: 'x=step' in b.address(), 'the address to keep another x')
     b.size(1920, 900)
     assert b.script('return document.querySelector(".compared").getBoundingClientRect().right') > 1800
+    only_from(b, origin(url))
+
+
+def names(b):
+    return b.script("return [...document.querySelectorAll('table.jobs tbody th a:first-child')].map((a) => a.textContent)")
+
+
+def lived(b, url, folder):
+    """Runs are grouped, hidden, deleted, each undone, and have a note and tags; `folder` is that of a sweep's runs."""
+    b.open(url)
+    b.wait('table.jobs td')
+    everything = names(b)
+    first, second, *_ = everything
+    assert first.startswith(('fedavg lr=', 'allreduce lr=')) and 'seed=' in first, first  # not the whole name of the folder
+    group = 'const s = document.querySelector(\'select[aria-label="Group by"]\'); s.value = arguments[0]; s.dispatchEvent(new Event("change"))'
+    b.script(group, 'codec')
+    b.wait('button[aria-expanded]')
+    assert len(b.find('tr.group')) == 2 and 'best test accuracy' in b.text('tr.group'), b.text('table.jobs')
+    b.click('tr.group button')
+    b.wait(lambda: len(names(b)) == len(everything) / 2, 'a group to close')
+    b.click('tr.group button')
+    passes_axe(b, 'groups of jobs')
+    b.script(group, '')
+    for act, words, shown in (('Hide', 'hidden', False), ('Delete', 'deleted', False)):
+        b.click(f'input[aria-label="Tick {first}"]')
+        b.click(f'input[aria-label="Tick {second}"]')
+        b.click(f'button={act}')
+        b.wait(lambda: b.text('.done').startswith(f'2 runs {words}'), f'{act} to say what it did')
+        b.wait(lambda: len(names(b)) == len(everything) - 2 and first not in names(b), f'{act} to leave the others')
+        if act == 'Hide':
+            passes_axe(b, 'a list of jobs with hidden ones')
+            b.click('label=2 hidden')
+            b.wait(lambda: sorted(names(b)) == sorted(everything), 'the hidden ones, too')
+            b.click('label=2 hidden')
+        else:
+            assert len(os.listdir(f'{folder}/.deleted')) == 2
+        b.click('button=Undo')
+        b.wait(lambda: b.text('.done') == '2 runs: undone.', 'the undoing')
+        b.wait(lambda: sorted(names(b)) == sorted(everything), 'all runs again')
+    assert not os.listdir(f'{folder}/.deleted')
+    b.click(f'a={first}')
+    b.click('button=Add a note or tags')
+    b.type('textarea', HOSTILE[:100])
+    b.type('dialog input', 'best, lr 0.5 ,,')
+    passes_axe(b, 'the dialog for a note')
+    b.click('button=Save')
+    b.wait(lambda: b.text('.job-note') == HOSTILE[:100] and b.find('span=lr 0.5') and b.find('span=best'), 'the note and tags')
+    b.click('button=Edit note and tags')
+    b.type('dialog input', 'best')
+    b.click('button=Save')
+    b.wait(lambda: not b.find('span=lr 0.5') and b.text('.job-note') == HOSTILE[:100], 'one tag less')
+    b.back()
+    b.type('input[type=search]', 'tag=best')
+    b.wait(lambda: names(b) == [first], 'the run with the tag')
+    b.type('input[type=search]', ' ')
+    b.size(400, 800)
+    assert b.script('return document.documentElement.scrollWidth') <= 400
+    b.size(1280, 900)
+    assert b.script('return document.documentElement.scrollWidth') <= 1280
+    assert not b.script('return document.body.dataset.owned')
     only_from(b, origin(url))
 
 
@@ -474,7 +534,7 @@ def agent(b, url, job, token):
     b.click('button=train.csv')
     file = f'{b.folder}/downloads/train.csv'
     b.wait(lambda: os.path.exists(file) and os.path.getsize(file), 'the file')
-    assert not b.find('button=Cancel') and not b.find('input[type=checkbox][aria-label^=Compare]')
+    assert not b.find('button=Cancel') and not b.find('input[type=checkbox][aria-label^=Tick]')
     only_from(b, url)
 
 
@@ -495,7 +555,7 @@ def main(folder, scenario, *arguments):
             try:
                 while words:
                     end = words.index('--') if '--' in words else len(words)
-                    {'live': live, 'queued': queued, 'sweep': sweep, 'views': views, 'agent': agent, 'many': many, 'report': report}[words[0]](b, *words[1:end])
+                    {'live': live, 'queued': queued, 'sweep': sweep, 'lived': lived, 'views': views, 'agent': agent, 'many': many, 'report': report}[words[0]](b, *words[1:end])
                     del words[:end + 1]
             except Exception:
                 b.screenshot(f'{folder}/failure.png')

@@ -1,8 +1,11 @@
 #include "submit/browse/result_list.h"
 
+#include <dirent.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "submit/browse/documents.h"
+#include "submit/browse/result_cache.h"
 #include "tests/unit/unit.h"
 
 static void put_run(const char *folder, const char *name, const char *id, const char *state)
@@ -20,10 +23,10 @@ static void put_run(const char *folder, const char *name, const char *id, const 
 
 static struct result_list results_of(const char *folder)
 {
-    struct result_list l = {.folders = NULL};
+    static const char *root[1];
 
-    snprintf(l.path, sizeof l.path, "%s", folder);
-    return l;
+    root[0] = folder;
+    return (struct result_list){.roots = root, .n_roots = 1};
 }
 
 TEST(folders_with_a_run_json_are_found_two_levels_deep_and_no_link_is_followed)
@@ -197,6 +200,66 @@ TEST(a_folder_of_results_is_a_list_of_one)
     unit_remove(folder);
 }
 
+/* The path of the only file in a folder. */
+static void only_file(char *out, size_t size, const char *folder)
+{
+    DIR *d = opendir(folder);
+    struct dirent *f;
+
+    assert_non_null(d);
+    while ((f = readdir(d)) != NULL)
+        if (f->d_name[0] != '.')
+            snprintf(out, size, "%s/%s", folder, f->d_name);
+    closedir(d);
+}
+
+TEST(many_results_are_kept_for_the_next_process_and_a_damaged_file_is_not_used)
+{
+    const char *folder = unit_folder();
+    struct result_list l = results_of(folder), next = results_of(folder);
+    char path[300], cached[600];
+    struct err e;
+
+    setenv("XDG_CACHE_HOME", folder, 1);
+    for (int i = 0; i < RESULT_CACHE_LEAST; i++) {
+        char name[32], id[32];
+
+        snprintf(name, sizeof name, "all/%d", i);
+        snprintf(id, sizeof id, "j-%d", i / 2); /* each twice */
+        put_run(folder, name, id, i ? "succeeded" : "running");
+    }
+    assert_ok(result_list_scan(&l, &e));
+    result_cache_save(&l);
+    result_cache_load(&next);
+    assert_int_equal(next.n, l.n);
+    assert_false(result_list_find(&next, "j-0")->is_settled);
+    assert_ok(result_list_scan(&next, &e));
+    assert_int_equal(next.version, next.saved); /* nothing was read */
+    assert_int_equal(next.n, l.n);
+    assert_non_null(result_list_find(&next, "j-7~2"));
+    snprintf(path, sizeof path, "%s/all/1", folder);
+    assert_ok(file_remove_tree(path, &e));
+    assert_ok(result_list_scan(&next, &e));
+    assert_null(result_list_find(&next, "j-0~2"));
+    result_list_clear(&next);
+
+    snprintf(path, sizeof path, "%s/psgd/results", folder);
+    only_file(cached, sizeof cached, path);
+    for (int i = 0; i < 3; i++) {
+        static const char *const damaged[] = {"[1]\n[", "", "\n\n{}\n"};
+
+        assert_ok(file_write(cached, damaged[i], strlen(damaged[i]), 0600, &e));
+        next = results_of(folder);
+        result_cache_load(&next);
+        assert_int_equal(next.n, 0);
+        assert_ok(result_list_scan(&next, &e));
+        assert_int_equal(next.n, l.n - 1);
+        result_list_clear(&next);
+    }
+    result_list_clear(&l);
+    unit_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +270,7 @@ int main(void)
         cmocka_unit_test(each_of_a_thousand_copies_has_an_id_of_its_own),
         cmocka_unit_test(without_descriptors_the_earlier_results_are_kept),
         cmocka_unit_test(a_folder_of_results_is_a_list_of_one),
+        cmocka_unit_test(many_results_are_kept_for_the_next_process_and_a_damaged_file_is_not_used),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

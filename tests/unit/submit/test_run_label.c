@@ -1,6 +1,6 @@
+#include "submit/browse/run_label.h"
+
 #include "submit/files/run_file.h"
-#include "submit/results/run.h"
-#include "submit/verbs/verbs.h"
 #include "tests/unit/unit.h"
 
 static struct err e;
@@ -37,13 +37,15 @@ static void begin(const char *state)
 static int set(const char *name, const char *key, json_t *value)
 {
     char path[160];
+    json_t *labels = json_pack("{s:o}", key, value);
     struct run r;
     int rc;
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
     assert_ok(run_find(&r, path, &e));
-    rc = verb_label_run(&r, key, value, &e);
+    rc = run_label_set(&r, labels, &e);
     run_clear(&r);
+    json_decref(labels);
     return rc;
 }
 
