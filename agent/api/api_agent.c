@@ -284,6 +284,17 @@ static const char *agent_state_of(const struct agent *a)
     return is_busy ? "busy" : "idle";
 }
 
+/* What any user of the machine may know of it. */
+static json_t *load_json(void)
+{
+    struct machine m;
+
+    machine_look(&m);
+    return json_pack("{s:o, s:o, s:o, s:o}", "cpus", json_number_or_null(m.cpus), "load",
+                     json_real_or_null(m.load), "mem_bytes", json_number_or_null(m.mem_bytes),
+                     "mem_available_bytes", json_number_or_null(m.mem_available_bytes));
+}
+
 void api_status(struct agent *a, const struct request *rq, struct api_response *rs)
 {
     json_t *about = json_pack("{s:s,s:s,s:s,s:i,s:o,s:o,s:s}", "id", a->id, "version", PSGD_VERSION,
@@ -294,6 +305,8 @@ void api_status(struct agent *a, const struct request *rq, struct api_response *
                           "disk_free_bytes", (json_int_t)jobs_disk_free(&a->jobs));
 
     json_object_set_new(o, "queues", api_queues_json(a, rq));
+    json_object_set_new(about, "machine", load_json());
+    json_object_set_new(about, "slots", json_integer(a->opt.slots));
     if (task_count_unwritten(&a->jobs) > 0)
         json_object_set_new(about, "journal_failed", json_true());
     json_object_set_new(about, "isolation", json_string(isolation_name(a->jobs.isolation.level)));

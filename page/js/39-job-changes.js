@@ -1,5 +1,5 @@
-/* What the page changes of jobs that have ended: note and tags, which lists hide, which results are deleted. A change of the
- * list is undone by a button beside what was done. */
+/* What the page changes of jobs that have ended: note and tags, which lists hide, which results are deleted. A change
+ * of the list is undone by a button beside what was done. */
 psgd.changes = (() => {
     const {h} = psgd;
     const name_of = psgd.state.name;

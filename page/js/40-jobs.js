@@ -32,6 +32,17 @@ psgd.views.jobs = (() => {
                             ? `${a.slots_used ?? format.missing} of ${a.slots}`
                             : format.missing,
                 },
+                ...['Processors', 'Free memory'].map((name) => ({
+                    title: name,
+                    number: true,
+                    wide: true,
+                    of: (a) => psgd.machine_facts(a.machine).find((fact) => fact?.[0] === name)?.[1] || format.missing,
+                })),
+                {
+                    title: 'Waiting jobs',
+                    number: true,
+                    of: (a) => (a.state === 'up' ? format.count(a.waiting) : format.missing),
+                },
                 {title: 'Message', of: (a) => a.message || ''},
             ],
             agents,
@@ -55,7 +66,8 @@ psgd.views.jobs = (() => {
             .map((x) => x.job);
     }
 
-    /* What the table shows: jobs, and before those of a group {group, jobs}. Groups are in the order of their first jobs. */
+    /* What the table shows: jobs, and before those of a group {group, jobs}. Groups are in the order of their first
+     * jobs. */
     function entries(list) {
         const group = job_columns.groups[wanted.group];
         if (!group) return list;
@@ -206,7 +218,9 @@ psgd.views.jobs = (() => {
                           ? [job.progress, job.state]
                           : key === 'elapsed_s'
                             ? [job.elapsed_s, job.eta_s]
-                            : [columns[i].of(job), job.id, job.tags, job.note, job.sweep, job.folder, job.hidden, job.metrics?.of],
+                            : [columns[i].of(job), job.id, job.tags, job.note, job.sweep, job.folder, job.hidden].concat(
+                                  job.metrics?.of,
+                              ),
                     () => columns[i].show(job),
                 );
             });

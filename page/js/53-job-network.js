@@ -57,16 +57,25 @@ psgd.tabs.push({
                 : 'No node waited for another.';
         }
 
+        const has_waits = () => peers.wait_s.some((row) => row.some((v) => v > 0));
+
+        /* The waits are a choice only where somebody waited; else the bytes are shown. */
+        function show_kinds() {
+            heading.textContent = has_waits() ? 'Who waits for whom' : 'Bytes between nodes';
+            const first = choice.querySelector('label');
+            first.hidden = !has_waits();
+            if (first.hidden && kind === 'wait_s') {
+                kind = 'sent';
+                choice.querySelectorAll('input')[1].checked = true;
+            }
+        }
+
         function show_square() {
             const n = Math.min(peers.nodes.length, shown_most),
                 names = peers.nodes.slice(0, n).map(format.node);
             const [, caption, text] = kinds[kind],
                 values = peers[kind];
             const most = Math.max(0, ...values.slice(0, n).map((row) => Math.max(0, ...row.slice(0, n).map(Number))));
-            if (kind === 'wait_s' && !(most > 0) && waits() > 0) {
-                square.replaceChildren(h('p.hint', {}, 'This job has no such records.'));
-                return;
-            }
             square.replaceChildren(
                 psgd.matrix({
                     caption,
@@ -92,6 +101,7 @@ psgd.tabs.push({
                 peers = await psgd.source.peers(view.id);
                 if (!peers.nodes.length) throw new psgd.Problem(404, '');
                 psgd.put(pairs, [peers, view.doc?.nodes], longest);
+                show_kinds();
                 show_square();
             } catch (problem) {
                 if (!peers || problem.status === 404)
@@ -152,6 +162,8 @@ psgd.tabs.push({
             );
         }
 
+        const heading = h('h2', {}, 'Messages between nodes');
+        const section = h('section', {hidden: !psgd.source.peers});
         const name = psgd.id('kind');
         const choice = h(
             'fieldset.choice',
@@ -175,6 +187,7 @@ psgd.tabs.push({
             ),
         );
         const load = psgd.calmly(() => Promise.all([load_peers(), load_staleness()]), 1000);
+        section.append(heading, pairs, h('div.controls', {}, choice), square);
         load();
         return {
             element: h(
@@ -182,18 +195,12 @@ psgd.tabs.push({
                 {},
                 h('h2', {}, 'Nodes'),
                 nodes,
-                h(
-                    'section',
-                    {hidden: !psgd.source.peers},
-                    h('h2', {}, 'Who waits for whom'),
-                    pairs,
-                    h('div.controls', {}, choice),
-                    square,
-                ),
+                section,
                 stale,
             ),
             update: (doc) => {
                 psgd.put(nodes, doc.nodes, () => node_table(doc));
+                section.hidden = !psgd.source.peers || doc.nodes?.length === 1; /* it has nobody to wait for */
                 if (peers) psgd.put(pairs, [peers, doc.nodes], longest);
             },
             recorded: load,

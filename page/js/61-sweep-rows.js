@@ -43,29 +43,87 @@ psgd.sweep_rows = (() => {
         return doc.settings.filter((s) => s.name !== 'seed' && !follows(s));
     }
 
-    /* The rows of a document of compare: runs that differ in nothing but the seed are one row. */
+    /* The columns of results: those of each sweep, and the metrics that its model or program has of its own. */
+    const columns = (doc) => [
+        ...results,
+        ...doc.results
+            .filter((r) => r.name.startsWith('metrics/'))
+            .map((r) => ({key: r.name, title: r.name.replace('metrics/', ''), show: format.number})),
+    ];
+
+    /* The setting whose value is the length of a rung of successive halving: runs stopped before the last rung have it in
+     * their names, those of the last rung do not. null: the sweep has no rungs. */
+    function rung_setting(doc) {
+        const has = (name) => (run) => new RegExp(`(^|_)${name}-\\d+(_|$)`).test(run.name);
+        const is_one = (name) => doc.runs.some(has(name)) && !doc.runs.every(has(name));
+        return doc.settings.map((s) => s.name).find((name) => ['epochs', 'max_steps'].includes(name) && is_one(name));
+    }
+
+    /* The results of the parts of a run, which are in their order: bytes and seconds of a part that went on from the one
+     * before are those of both. */
+    function whole(parts, doc, value) {
+        const sums = ['bytes', 'time_s'];
+        let all = null;
+        parts.forEach((i) => {
+            const own = Object.fromEntries(columns(doc).map((c) => [c.key, value(c.key, i)]));
+            const before = doc.runs[i].resumed ? all : null;
+            all = {...own, best_accuracy: value('best_accuracy', i)};
+            if (!before) return;
+            const has_reached = typeof before.steps_to_target === 'number';
+            ['bytes_to_target', 'time_to_target_s', 'steps_to_target'].forEach((key) => {
+                const offset = {bytes_to_target: before.bytes, time_to_target_s: before.time_s}[key] || 0;
+                if (has_reached) all[key] = before[key];
+                else if (typeof own[key] === 'number') all[key] = own[key] + offset;
+            });
+            sums.forEach((key) => {
+                if (typeof own[key] === 'number') all[key] = own[key] + (before[key] || 0);
+            });
+            all.best_accuracy = Math.max(all.best_accuracy ?? 0, before.best_accuracy ?? 0);
+        });
+        return all;
+    }
+
+    /* The rows of a document of compare: runs that differ in nothing but the seed, and the length of a rung, are one
+     * row. */
     function rows_of(doc) {
-        const settings = shown_settings(doc);
+        const settings = shown_settings(doc),
+            rung = rung_setting(doc);
         const value = (name, i) => doc.results.find((r) => r.name === name)?.values[i] ?? null;
+        const setting = (name, i) => doc.settings.find((s) => s.name === name)?.values[i];
         const rows = new Map();
         doc.runs.forEach((run, i) => {
             const values = Object.fromEntries(settings.map((s) => [s.name, s.values[i]]));
-            const key = JSON.stringify(values);
-            if (!rows.has(key)) rows.set(key, {key, values, at: []});
-            rows.get(key).at.push(i);
+            const key = JSON.stringify(rung ? {...values, [rung]: null} : values);
+            const seed = JSON.stringify(setting('seed', i));
+            if (!rows.has(key)) rows.set(key, {key, values, rung, by_seed: new Map()});
+            const {by_seed} = rows.get(key);
+            if (!by_seed.has(rung ? seed : i)) by_seed.set(rung ? seed : i, []);
+            by_seed.get(rung ? seed : i).push(i);
         });
-        return [...rows.values()].map((row) => {
-            const good = row.at.filter((i) => doc.runs[i].state === 'succeeded');
-            const of = Object.fromEntries(results.map((r) => [r.key, mean_of(good.map((i) => value(r.key, i)))]));
-            const n_reached = good.filter((i) => typeof value('steps_to_target', i) === 'number').length;
+        return [...rows.values()].map(({by_seed, ...row}) => {
+            const runs = [...by_seed.values()].map((parts) =>
+                rung ? parts.sort((a, b) => setting(rung, a) - setting(rung, b)) : parts,
+            );
+            const last = (parts) => parts[parts.length - 1];
+            const at = runs.map(last);
+            const budget = rung ? Math.max(...at.map((i) => setting(rung, i))) : null;
+            const good = runs.filter((parts) => doc.runs[last(parts)].state === 'succeeded');
+            const numbers = good.map((parts) => whole(parts, doc, value));
+            const of = Object.fromEntries(columns(doc).map((c) => [c.key, mean_of(numbers.map((n) => n[c.key]))]));
+            const n_reached = numbers.filter((n) => typeof n.steps_to_target === 'number').length;
             return {
                 ...row,
+                at,
+                budget,
+                values: rung ? {...row.values, [rung]: budget} : row.values,
                 of: {...of, reached: {n: good.length, mean: n_reached, deviation: null}},
-                ids: row.at.map((i) => doc.runs[i].id),
-                n_runs: row.at.length,
-                n_failed: row.at.length - good.length,
-                n_diverged: good.filter((i) => doc.runs[i].diverged).length,
-                best_accuracy: good.filter((i) => !doc.runs[i].diverged).map((i) => value('best_accuracy', i)),
+                ids: at.map((i) => doc.runs[i].id),
+                n_runs: at.length,
+                n_failed: at.length - good.length,
+                n_diverged: good.filter((parts) => doc.runs[last(parts)].diverged).length,
+                best_accuracy: good.flatMap((parts, k) =>
+                    doc.runs[last(parts)].diverged ? [] : [numbers[k].best_accuracy],
+                ),
             };
         });
     }
@@ -77,6 +135,7 @@ psgd.sweep_rows = (() => {
     function is_better(a, b, has_target) {
         const mean = (row, key) => row.of[key].mean;
         const order = [
+            b.budget - a.budget, /* only those that reach the last rung can be the best */
             ...(has_target
                 ? [
                       mean(b, 'reached') - mean(a, 'reached'),
@@ -95,7 +154,9 @@ psgd.sweep_rows = (() => {
     function best_rows(rows, searched, has_target) {
         const best = new Map();
         rows.forEach((row) => {
-            const key = JSON.stringify(Object.entries(row.values).filter(([name]) => !searched.has(name)));
+            const key = JSON.stringify(
+                Object.entries(row.values).filter(([name]) => !searched.has(name) && name !== row.rung),
+            );
             if (!best.has(key) || is_better(row, best.get(key), has_target)) best.set(key, row);
         });
         return new Set(best.values());
@@ -146,8 +207,9 @@ psgd.sweep_rows = (() => {
     const setting_text = (name, v) => (name === 'codec' ? format.text(v) : `${name}=${format.text(v)}`);
     const label = (row) =>
         Object.entries(row.values)
+            .filter(([name]) => name !== row.rung)
             .map(([name, v]) => setting_text(name, v))
             .join(', ');
 
-    return {results, of: rows_of, label, is_better, best: best_rows, common_target, curve_of, front_of};
+    return {columns, of: rows_of, label, is_better, best: best_rows, common_target, curve_of, front_of};
 })();

@@ -2,7 +2,7 @@
  * accuracy over bytes. */
 psgd.views.sweep = (() => {
     const {h, format, palette, route, sweep_rows} = psgd;
-    const {results, is_better} = sweep_rows;
+    const {is_better} = sweep_rows;
     const curves_most = 6; /* combinations whose curves are drawn until some are chosen */
 
     return (r) => {
@@ -11,6 +11,7 @@ psgd.views.sweep = (() => {
         let target = psgd.target.of(r.query),
             doc = null,
             rows = [],
+            results = [] /* columns */,
             best = new Set(),
             searched = null;
         const order = {by: null, down: false},
@@ -167,6 +168,7 @@ psgd.views.sweep = (() => {
 
         function table(list) {
             const settings = rows.length ? Object.keys(rows[0].values) : [];
+            const longest = Math.max(...rows.map((row) => row.budget ?? 0));
             const target_text = typeof doc.target === 'number' ? format.percent(doc.target) : 'the target';
             const heads = [
                 ...settings.map((s) => ({key: s, ...head(s, s)})),
@@ -234,6 +236,9 @@ psgd.views.sweep = (() => {
                                     'td.sweep-runs',
                                     {},
                                     runs_of(row),
+                                    row.budget !== null && row.budget < longest
+                                        ? h('small', {}, `stopped at ${row.rung} ${format.count(row.budget)} `)
+                                        : null,
                                     row.n_failed ? h('small', {}, `${row.n_failed} not succeeded `) : null,
                                     row.n_diverged ? h('small.diverged', {}, `${row.n_diverged} diverged`) : null,
                                 ),
@@ -266,7 +271,7 @@ psgd.views.sweep = (() => {
         }
 
         function show_best_of() {
-            const names = rows.length ? Object.keys(rows[0].values) : [];
+            const names = rows.length ? Object.keys(rows[0].values).filter((s) => s !== rows[0].rung) : [];
             psgd.put(best_of, [names, [...searched]], () => [
                 h('legend', {}, 'Best of'),
                 names.map((s) =>
@@ -405,6 +410,7 @@ psgd.views.sweep = (() => {
 
         function take(said) {
             doc = said;
+            results = sweep_rows.columns(doc);
             rows = sweep_rows.of(doc).map((row) => ({...row, label: sweep_rows.label(row) || name}));
             if (!searched) {
                 const wanted = r.query.get('best');

@@ -29,7 +29,7 @@ enum {
     N_ORDERS = 1024
 };
 
-static const double every_s = 1, every_silent_s = 5, silent_s = 10, prove_every_s = 15;
+static const double every_s = 1, every_silent_s = 5, silent_s = 10, prove_every_s = 15, machine_every_s = 5;
 
 enum agent_call { CALL_NOTHING, CALL_AGENT, CALL_JOBS, CALL_QUEUE, CALL_ORDER };
 
@@ -52,6 +52,8 @@ struct watched_agent {
     uint64_t version;     /* of its answers and failures */
     char message[sizeof(struct err)];
     double slots;
+    json_t *machine;   /* {"cpus", "load", "mem_bytes", "mem_available_bytes"}; NULL: not known */
+    double machine_at; /* when it was asked for */
     bool has_answered; /* GET /v1/agent was answered or refused */
     bool is_read_only; /* the scope of the token is read */
     json_t *list;      /* its answer to GET /v1/jobs; NULL: none */
@@ -159,6 +161,7 @@ void agents_close(struct agents *a)
         node_forget(a->http, &a->all[i].node);
         json_decref(a->all[i].list);
         json_decref(a->all[i].waiting);
+        json_decref(a->all[i].machine);
     }
     free(a->all);
     worker_list_clear(&a->workers);
@@ -252,6 +255,20 @@ static void take_part(struct agents *a, struct watched_agent *g, bool is_good)
     g->order = NULL;
 }
 
+/* The load and the memory that is free change all the time: rounded, they change the list seldom. */
+static void take_machine(struct watched_agent *g, const json_t *o)
+{
+    const double part = 64 << 20;
+
+    json_decref(g->machine);
+    g->machine = json_pack(
+        "{s:o, s:o, s:o, s:o}", "cpus", json_number_or_null(json_number_at(o, "cpus", NAN)), "load",
+        json_real_or_null(round(json_number_at(o, "load", NAN) * 10) / 10), "mem_bytes",
+        json_number_or_null(json_number_at(o, "mem_bytes", NAN)), "mem_available_bytes",
+        json_number_or_null(round(json_number_at(o, "mem_available_bytes", NAN) / part) * part));
+    g->machine_at = g->called_at;
+}
+
 static void take_agent(struct watched_agent *g)
 {
     const struct http_request *r = &g->node.call;
@@ -261,6 +278,7 @@ static void take_agent(struct watched_agent *g)
     if (json_parse(&o, r->reply ? r->reply : "", r->reply_len, "answer", &ignored) < 0)
         return;
     g->version++;
+    take_machine(g, json_object_get(o, "machine"));
     g->slots = fmin(json_number_at(o, "slots", NAN), 1e6);
     g->is_read_only = strcmp(json_text_at(json_object_get(o, "you"), "scope"), "read") == 0;
     json_decref(o);
@@ -371,13 +389,13 @@ static void refuse_orders(struct agents *a, size_t agent)
     }
 }
 
-/* A look at an agent is a request for its jobs, for what it is if that is not known yet, and for the jobs
- * that wait outside of it. CALL_NOTHING: it is over. */
+/* A look at an agent is a request for its jobs, for what it is if that is not known yet or of some seconds
+ * ago, and for the jobs that wait outside of it. CALL_NOTHING: it is over. */
 static enum agent_call call_after(const struct watched_agent *g)
 {
     if (!g->is_up)
         return CALL_NOTHING;
-    if (g->call == CALL_JOBS && isnan(g->slots))
+    if (g->call == CALL_JOBS && (isnan(g->slots) || clock_now() >= g->machine_at + machine_every_s))
         return CALL_AGENT;
     return g->call == CALL_JOBS || g->call == CALL_AGENT ? CALL_QUEUE : CALL_NOTHING;
 }
@@ -452,6 +470,20 @@ static size_t slots_used(const struct watched_agent *g)
     return used;
 }
 
+/* The jobs that wait at the agent, and outside of it for it. */
+static size_t count_waiting(const struct watched_agent *g)
+{
+    json_t *queues = json_array(), *user, *job;
+    size_t i, n = 0;
+
+    waiting_jobs_add(queues, g->waiting);
+    json_array_foreach(queues, i, user) n += (size_t)json_number_at(user, "waiting", 0);
+    json_array_foreach(json_object_get(g->list, "jobs"), i, job)
+        n += strcmp(json_text_at(job, "state"), job_state_name(JOB_PENDING)) == 0;
+    json_decref(queues);
+    return n;
+}
+
 json_t *agents_json(const struct agents *a)
 {
     json_t *list = json_array();
@@ -460,11 +492,12 @@ json_t *agents_json(const struct agents *a)
         const struct watched_agent *g = &a->all[i];
 
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:o, s:o, s:o}", "address", g->node.at.address, "state",
+            list, json_pack("{s:s, s:s, s:o, s:o, s:o, s:O?, s:i}", "address", g->node.at.address, "state",
                             g->is_up ? "up" : "unreachable", "message",
                             json_text(g->is_known ? g->message : "no request was sent to it yet", 1024),
                             "slots", isnan(g->slots) ? json_null() : json_integer((json_int_t)g->slots),
-                            "slots_used", g->is_up ? json_integer((json_int_t)slots_used(g)) : json_null()));
+                            "slots_used", g->is_up ? json_integer((json_int_t)slots_used(g)) : json_null(),
+                            "machine", g->is_up ? g->machine : NULL, "waiting", (int)count_waiting(g)));
     }
     return list;
 }

@@ -19,7 +19,8 @@ void agents_poll(struct agents *a, double timeout_s);
 
 /* Increases whenever agents_json() or agents_jobs() may have changed. */
 uint64_t agents_version(const struct agents *a);
-/* [{"address", "state", "message", "slots", "slots_used"}] */
+/* [{"address", "state", "message", "slots", "slots_used", "machine", "waiting"}]: "machine" has processors,
+ * load and memory, of at most some seconds ago; "waiting" counts jobs that wait for the agent. */
 json_t *agents_json(const struct agents *a);
 /* The jobs that the agents have listed; valid until the next agents_poll. ERR_NOMEM. */
 int agents_jobs(struct live_jobs *out, const struct agents *a, struct err *e);

@@ -108,14 +108,25 @@ static int read_curves(json_t **doc, const struct run *r, const struct series_qu
     return run_series(doc, r->folder, &request, e) == 0 || e->code == ERR_NOT_FOUND ? 0 : e->code;
 }
 
+/* Did the run go on from a checkpoint? */
+static bool is_resumed(const struct run *r)
+{
+    const json_t *options = json_object_get(json_object_get(r->doc, "facts"), "options");
+
+    return json_text_at(options, "resume")[0] != '\0';
+}
+
 /* *first: the training loss of the first batches, the mean over the workers, which is that of the initial
- * weights; NAN: the run has no such record. */
+ * weights; NAN: the run has no such record, or went on from a checkpoint, whose loss may be lower than any
+ * later one on the test set. */
 static int read_first_loss(double *first, const struct run *r, struct err *e)
 {
     const struct series_query q = {.file = "train", .names = "loss", .x = "step"};
     json_t *doc;
 
     *first = NAN;
+    if (is_resumed(r))
+        return 0;
     if (read_curves(&doc, r, &q, e) < 0)
         return e->code;
     run_series_each(json_object_get(doc, "mean"), "loss", note_first, first);
@@ -476,12 +487,12 @@ static json_t *runs_json(const json_t *differences, const struct compare_numbers
         const json_t *facts = json_object_get(runs[i].doc, "facts");
 
         json_array_append_new(
-            list,
-            json_pack("{s:s, s:s, s:o, s:s, s:b, s:o, s:O?, s:O?}", "id", json_text_at(runs[i].doc, "id"),
-                      "name", json_text_at(runs[i].doc, "name"), "label", json_text(labels[i], SIZE_MAX),
-                      "state", json_text_at(runs[i].doc, "state"), "diverged", numbers[i].has_diverged,
-                      "folder", json_text(runs[i].folder, SIZE_MAX), "tags", json_object_get(facts, "tags"),
-                      "note", json_object_get(facts, "note")));
+            list, json_pack("{s:s, s:s, s:o, s:s, s:b, s:b, s:o, s:O?, s:O?}", "id",
+                            json_text_at(runs[i].doc, "id"), "name", json_text_at(runs[i].doc, "name"),
+                            "label", json_text(labels[i], SIZE_MAX), "state",
+                            json_text_at(runs[i].doc, "state"), "diverged", numbers[i].has_diverged,
+                            "resumed", is_resumed(&runs[i]), "folder", json_text(runs[i].folder, SIZE_MAX),
+                            "tags", json_object_get(facts, "tags"), "note", json_object_get(facts, "note")));
     }
     free(labels);
     return list;

@@ -64,7 +64,7 @@ int compare_last_metrics(json_t **out, const char *folder, struct err *e);
 void compare_prepend(struct compare_numbers *run, const struct compare_numbers *earlier);
 
 /* Sets *out, which the caller owns, to
- *     {"runs": [{"id", "name", "label", "state", "diverged", "folder", "tags", "note"}],
+ *     {"runs": [{"id", "name", "label", "state", "diverged", "resumed", "folder", "tags", "note"}],
  *      "target": 0.97,
  *      "settings": [{"name", "values"}], "results": [{"name", "values"}]}
  * A label is short and different for each run. "settings" are those that differ between runs; codec, model

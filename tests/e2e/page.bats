@@ -65,8 +65,10 @@ made() { python3 "$ROOT/tests/e2e/page.py" - "$@"; }
     has_browser
     "$SUBMIT" sweep -q --simulate --set codec=fedavg,allreduce --set lr=0.2,0.5 --repeat 2 --best-of lr --node_count 2 --epochs 1 \
         --dataset digits:train=1280,test=200 --model softmax --eval-every 5 -o logs/rates >/dev/null 2>&1
+    "$SUBMIT" sweep -q --simulate --search halving --set codec=fedavg,allreduce --set lr=0.1,0.2,0.5 --best-of lr --node_count 2 --epochs 2 \
+        --dataset digits:train=1280,test=200 --model softmax --eval-every 5 -o logs/halved >/dev/null 2>&1
     serve logs
-    in_browser sweep "$URL" rates "$PWD/logs/rates/sweep.csv" -- lived "${URL%\?*}" "$PWD/logs/rates/runs"
+    in_browser sweep "$URL" rates "$PWD/logs/rates/sweep.csv" -- halved "${URL%\?*}" halved "$PWD/logs/halved/sweep.csv" -- lived "${URL%\?*}" "$PWD/logs/rates/runs"
     end_pages
 }
 

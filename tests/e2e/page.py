@@ -186,6 +186,8 @@ def queued(b, url, name):
     b.wait(f'a={name}')
     b.wait('.state.queued')
     assert 'place 1 of 1' in b.text('table.jobs'), b.text('table.jobs')
+    b.wait(lambda: b.script("""return [...document.querySelectorAll('section table tbody tr')].filter((r) =>
+        /\\d, load \\d/.test(r.textContent) && /GB of/.test(r.textContent)).length""") == 2, 'the load and memory of both agents')
     passes_axe(b, 'a job that waits')
     b.click(f'a={name}')
     title_of(b, name)
@@ -268,6 +270,24 @@ def sweep(b, url, name, csv_path):
     only_from(b, origin(url))
 
 
+def halved(b, url, name, csv_path):
+    """A sweep by successive halving: a row for each combination, of which only those of the last rung can be the best."""
+    with open(csv_path, encoding='utf-8') as f:
+        csv = list(csv_module.DictReader(f))
+    b.open(f'{url}#/sweep/' + urllib.parse.quote(f'logs/{name}', safe='') + '?all=1')
+    b.wait(lambda: len(cells(b)) == len(csv), 'a row for each combination')
+    for row in cells(b):
+        of = next(r for r in csv if r['codec'].startswith(row['codec']) and r['lr'] == row['learn_rate'])
+        assert row['Bytes per worker'] == amount(float(of['bytes_mean'])), (row, of)
+        assert row['Test accuracy'] == f"{100 * float(of['accuracy_mean']):.2f}\u202f%", (row, of)
+        assert ('stopped at epochs' in row['Runs']) == (int(row['epochs']) < max(int(r['epochs']) for r in cells(b))), row
+    b.click('label=Only the best')
+    best = [(r['codec'], r['lr']) for r in csv if r['best'] == '1']
+    b.wait(lambda: len(cells(b)) == len(best), 'the best ones')
+    assert sorted((row['codec'], row['learn_rate']) for row in cells(b)) == sorted(best), (cells(b), best)
+    only_from(b, origin(url))
+
+
 def names(b):
     return b.script("return [...document.querySelectorAll('table.jobs tbody th a:first-child')].map((a) => a.textContent)")
 
@@ -275,7 +295,8 @@ def names(b):
 def lived(b, url, folder):
     """Runs are grouped, hidden, deleted, each undone, and have a note and tags; `folder` is that of a sweep's runs."""
     b.open(url)
-    b.wait('table.jobs td')
+    b.type('input[type=search]', 'sweep=rates')
+    b.wait(lambda: names(b) and all('seed=' in name for name in names(b)), 'the runs of one sweep')
     everything = names(b)
     first, second, *_ = everything
     assert first.startswith(('fedavg lr=', 'allreduce lr=')) and 'seed=' in first, first  # not the whole name of the folder
@@ -519,6 +540,8 @@ def agent(b, url, job, token):
     b.wait('.facts dd')
     up = fact(b, 'Up for')
     b.wait(lambda: fact(b, 'Up for') not in (up, None), 'the time that the agent is up to grow')
+    assert fact(b, 'Processors').split(',')[0].isdigit() and 'load' in fact(b, 'Processors'), fact(b, 'Processors')
+    assert 'GB' in fact(b, 'Free memory') and fact(b, 'Waiting jobs') == '0', fact(b, 'Free memory')
     passes_axe(b, 'the jobs of an agent')
     b.click(f'a={job}')
     b.type('input[type=password]', 'wrong')
@@ -555,7 +578,7 @@ def main(folder, scenario, *arguments):
             try:
                 while words:
                     end = words.index('--') if '--' in words else len(words)
-                    {'live': live, 'queued': queued, 'sweep': sweep, 'lived': lived, 'views': views, 'agent': agent, 'many': many, 'report': report}[words[0]](b, *words[1:end])
+                    {'live': live, 'queued': queued, 'sweep': sweep, 'lived': lived, 'halved': halved, 'views': views, 'agent': agent, 'many': many, 'report': report}[words[0]](b, *words[1:end])
                     del words[:end + 1]
             except Exception:
                 b.screenshot(f'{folder}/failure.png')

@@ -65,8 +65,8 @@ static void begin(void)
 
 static json_t *compare(const char *const *names, size_t n, double target)
 {
-    char paths[4][128];
-    const char *found[4];
+    char paths[5][128];
+    const char *found[5];
     struct run *runs;
     json_t *doc;
     size_t n_runs;
@@ -125,7 +125,8 @@ TEST(results_are_means_over_the_workers)
     unit_remove(folder);
 }
 
-/* Run d ends with a higher loss than its first batches had, run e with one that is no number. */
+/* Run d ends with a higher loss than its first batches had, run e with one that is no number. Run f
+ * ends with a higher loss, too, but its first batches were those of a checkpoint. */
 TEST(a_diverged_run_is_marked_and_does_not_set_the_target)
 {
     char path[160];
@@ -139,11 +140,17 @@ TEST(a_diverged_run_is_marked_and_does_not_set_the_target)
         "time_s,node,step,samples,loss,accuracy\n1,0,1,8,2.2,0.1\n1,1,1,8,2.4,0.1\n2,0,2,8,8e9,0.1\n");
     make_run("e", "{\"id\":\"j-e\",\"name\":\"e\",\"state\":\"succeeded\",\"settings\":{\"seed\":3}}",
              "1,0,1,10,1,2,0.2,5,5\n2,0,2,20,1,nan,0.1,5,5\n");
-    doc = compare((const char *const[]){"a", "b", "d", "e"}, 4, NAN);
+    make_run("f",
+             "{\"id\":\"j-f\",\"name\":\"f\",\"state\":\"succeeded\",\"settings\":{\"seed\":4},"
+             "\"facts\":{\"options\":{\"resume\":\"earlier\"}}}",
+             "1,0,1,10,1,0.5,0.8,5,5\n");
+    snprintf(path, sizeof path, "%s/f/records", folder);
+    put(path, "train.csv", "time_s,node,step,samples,loss,accuracy\n1,0,1,8,0.1,0.9\n1,1,1,8,0.1,0.9\n");
+    doc = compare((const char *const[]){"a", "b", "f", "d", "e"}, 5, NAN);
     runs = json_object_get(doc, "runs");
 
-    for (size_t i = 0; i < 4; i++)
-        assert_int_equal(json_is_true(json_object_get(json_array_get(runs, i), "diverged")), i >= 2);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(json_is_true(json_object_get(json_array_get(runs, i), "diverged")), i >= 3);
     assert_true(json_number_value(json_object_get(doc, "target")) == 0.65);
     json_decref(doc);
     unit_remove(folder);

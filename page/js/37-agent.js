@@ -1,7 +1,22 @@
+/* Processors and memory of an agent's machine, as facts. The load is the mean number of processes that ran or waited
+ * for a processor in the last minute. */
+psgd.machine_facts = (machine) => {
+    const {format} = psgd;
+    const m = machine || {};
+    const load = typeof m.load === 'number' ? m.load.toFixed(1) : format.missing;
+    return [
+        typeof m.cpus === 'number' ? ['Processors', `${format.count(m.cpus)}, load ${load}`] : null,
+        typeof m.mem_bytes === 'number'
+            ? ['Free memory', `${format.bytes(m.mem_available_bytes)} of ${format.bytes(m.mem_bytes)}`]
+            : null,
+    ];
+};
+
 /* The present facts of an agent and its machine, above the list of its jobs: [title, text] each. The returned function
  * requests them at each call; a route that refused a token is not requested again, because the agent counts refusals. */
 psgd.agent_facts = () => {
     const {format} = psgd;
+    const waiting = new Set(['queued', 'pending']);
     let is_refused = false;
 
     async function more_of() {
@@ -23,8 +38,8 @@ psgd.agent_facts = () => {
             ['Up for', format.seconds(a.uptime_s)],
             ['Isolation of jobs', format.text(a.isolation)],
             more.slots ? ['Free slots', `${more.slots_free} of ${more.slots}`] : null,
-            more.cpus ? ['Processors', format.count(more.cpus)] : null,
-            more.mem_bytes ? ['Memory', format.bytes(more.mem_bytes)] : null,
+            ['Waiting jobs', format.count(doc.jobs.filter((j) => waiting.has(j.state)).length)],
+            ...psgd.machine_facts(a.machine),
             ['Free disk', format.bytes(doc.disk_free_bytes ?? more.disk_free_bytes)],
         ];
     };
