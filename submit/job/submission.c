@@ -292,16 +292,18 @@ size_t submission_count_ended(const struct submission *s)
     return n;
 }
 
-void submission_keep_lease(struct submission *s)
+void submission_renew_lease(struct submission *s, struct job_node *n)
 {
     struct err ignored;
 
-    for (size_t i = 0; i < s->n_nodes; i++) {
-        struct job_node *n = &s->nodes[i];
+    if (n->is_reserved && !n->is_ended && !n->call.busy && clock_now() - n->contact_at > RENEW_S)
+        node_ask(s->http, n, "GET", NULL, 0, &ignored, "/v1/jobs/%s", s->id);
+}
 
-        if (n->is_reserved && !n->is_ended && !n->call.busy && clock_now() - n->contact_at > RENEW_S)
-            node_ask(s->http, n, "GET", NULL, 0, &ignored, "/v1/jobs/%s", s->id);
-    }
+void submission_keep_lease(struct submission *s)
+{
+    for (size_t i = 0; i < s->n_nodes; i++)
+        submission_renew_lease(s, &s->nodes[i]);
 }
 
 static char *cancel_body(const char *reason, bool has_failed)

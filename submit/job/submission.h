@@ -121,8 +121,10 @@ void submission_finish_calls(struct submission *s);
 int submission_workers_beside(const struct submission *s, const struct job_node *n);
 /* Number of nodes known to have ended. */
 size_t submission_count_ended(const struct submission *s);
-/* Renews the leases of the reservations during long operations. */
+/* Renews the leases of the reservations during long operations; of one node, if the answer to its last call
+ * has been used: this call replaces it. */
 void submission_keep_lease(struct submission *s);
+void submission_renew_lease(struct submission *s, struct job_node *n);
 /* Releases every reservation; the agents record `reason` with the job. */
 void submission_release(struct submission *s, const char *reason);
 /* Cancels the nodes that have not ended, without waiting for their end. */

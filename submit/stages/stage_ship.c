@@ -257,15 +257,16 @@ static int check_node_wait(const struct submission *s, const struct shipment *x,
 static int check_waits(struct submission *s, struct shipment *x, struct ready_wait *p, struct err *e)
 {
     for (size_t i = 0; i < s->n_nodes; i++) {
-        if (x[i].state == SHIP_DONE || x[i].state == SHIP_NEXT) /* its call belongs to no package */
+        if (x[i].state == SHIP_DONE || x[i].state == SHIP_NEXT) { /* its call belongs to no package */
             silence_follow(s, x[i].node);
+            submission_renew_lease(s, x[i].node);
+        }
         if (x[i].state != SHIP_DONE || x[i].node->silent_since > 0)
             p->until = clock_now() + ready_limit(s);
     }
     for (size_t i = 0; i < s->n_nodes; i++)
         if (check_node_wait(s, &x[i], p, e) < 0)
             return e->code;
-    submission_keep_lease(s);
     return submission_check_time(s, e);
 }
 
