@@ -17,7 +17,7 @@ library curl/curl.h -lcurl        | libcurl4-gnutls-dev/libcurl4-openssl-dev | l
 library jansson.h -ljansson       | libjansson-dev       | jansson-devel       | libjansson-devel    | jansson       | jansson-dev
 library cblas.h -lopenblas        | libopenblas-dev      | openblas-devel      | openblas-devel      | openblas      | openblas-dev
 library gnutls/gnutls.h -lgnutls  | libgnutls28-dev      | gnutls-devel        | libgnutls-devel     | gnutls        | gnutls-dev
-library nettle/curve25519.h -lhogweed | nettle-dev  | nettle-devel        | libnettle-devel     | nettle        | nettle-dev
+library nettle/curve25519.h -lhogweed | nettle-dev      | nettle-devel        | libnettle-devel     | nettle        | nettle-dev
 library seccomp.h -lseccomp       | libseccomp-dev       | libseccomp-devel    | libseccomp-devel    | libseccomp    | libseccomp-dev
 library zlib.h -lz                | zlib1g-dev           | zlib-devel          | zlib-devel          | zlib          | zlib-dev
 ? library dnnl.h -ldnnl           | libdnnl-dev          | onednn-devel        | onednn-devel        | onednn        |
