@@ -94,6 +94,7 @@ struct codec_host {
     int (*all_to_all)(struct codec *c, const float *in, float *out, size_t n);
     int (*update)(struct codec *c);
     void (*wake)(struct codec *c, double seconds);
+    int (*link)(struct codec *c, int worker);
 };
 
 /* Allocates, in open() only: sets the state's field *at to a vector of n zeros, which the host frees with the
@@ -105,6 +106,15 @@ static inline int codec_zeros(struct codec *c, float **at, size_t n)
 /* For other types than float: if (codec_array(c, &s->index, n) < 0), where index is an `int *`, sets the
  * field to n zeroed items, which may be swapped, hold no addresses, and are saved as bytes. */
 #define codec_array(c, at, n) ((c)->run->host->array((c), (at), (n), sizeof **(at)))
+
+/* In open() of an event rule without servers: this worker exchanges messages with that one. A worker has
+ * connections to those that it names, two on a ring, and so a ring may have a thousand workers; a rule that
+ * names none has connections to all. Two workers name each other. Returns CODEC_GO, or the code of
+ * codec_fail(). */
+static inline int codec_link(struct codec *c, int worker)
+{
+    return c->run->host->link(c, worker);
+}
 
 /* Random numbers, uniform in [0, 1). The node's own: its generator is seeded by the job and the node, and its
  * state is saved with the codec's. */

@@ -31,6 +31,9 @@ static int gossip_open(struct codec *c)
     for (int apart = 0; apart < c->n_workers; apart++)
         if (is_near(g, apart) || is_near(g, c->n_workers - apart))
             g->near[g->n++] = (c->run->node + apart) % c->n_workers;
+    for (int k = 1; k < g->n; k++)
+        if (codec_link(c, g->near[k]) < 0)
+            return -1;
     return codec_zeros(c, &g->latest, 2 * (size_t)g->n * c->n_params);
 }
 

@@ -136,6 +136,12 @@ static int inert_record(struct codec *c, const char *name, double value)
     return CODEC_GO;
 }
 
+static int inert_link(struct codec *c, int worker)
+{
+    (void)c, (void)worker;
+    return CODEC_GO;
+}
+
 static const struct codec_host inert_host = {.zeros = inert_zeros,
                                              .uniform = inert_uniform,
                                              .log = inert_log,
@@ -156,7 +162,8 @@ static const struct codec_host inert_host = {.zeros = inert_zeros,
                                              .record = inert_record,
                                              .message_to = inert_message_to,
                                              .array = inert_array,
-                                             .common = inert_common};
+                                             .common = inert_common,
+                                             .link = inert_link};
 
 static size_t rounded(size_t n)
 {

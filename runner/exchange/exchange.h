@@ -115,12 +115,14 @@ struct exchange_range {
 struct exchange_range exchange_range(const struct exchange *x);
 
 size_t exchange_limit(const struct exchange *x); /* bytes of the longest message: the mesh's limit */
-/* Before the mesh is opened: chooses the links of a job that only combines by all-reduces, if it has many
- * workers, or few processors for them (is_crowded): each worker needs those to the workers with which it
- * exchanges chunks, and to worker 0, which is linked to all. Other jobs, and jobs that continue without lost
- * workers, need all links. `machines` as in exchange_attach. CODEC_GO or a code. */
+/* Before the mesh is opened: chooses the links of a job whose rule names them (codec_link), and of one that
+ * only combines by all-reduces, if it has many workers, or few processors for them (is_crowded): there a
+ * worker needs those to the workers with which it exchanges chunks. Worker 0 is linked to all if it collects
+ * votes or sums. Other jobs, and jobs that continue without lost workers, need all links. `machines` as in
+ * exchange_attach. CODEC_GO or a code. */
 int exchange_choose_links(struct exchange *x, const int *machines, bool is_crowded, struct err *e);
-bool exchange_has_few_links(const struct exchange *x); /* has it chosen? Then workers cannot share memory */
+/* Has it chosen, for collectives? Then workers share no memory. */
+bool exchange_has_few_links(const struct exchange *x);
 bool exchange_needs_link(const struct exchange *x, int node); /* does the rule need a link to that node? */
 bool exchange_links_servers(const struct exchange *x); /* do servers need links to each other? (whole.h) */
 /* asgd: this node waits for no message, so no wait ends because of a stalled peer. */

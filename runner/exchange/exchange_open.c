@@ -254,6 +254,7 @@ void exchange_free(struct exchange *x)
     finish_vote_clear(&x->finish_vote);
     save_vote_clear(&x->save_vote);
     test_sum_clear(&x->test_sum);
+    free(x->named);
     free(x->links);
     free(x);
 }
@@ -287,10 +288,19 @@ size_t exchange_limit(const struct exchange *x)
     return limit;
 }
 
-/* Can all workers end as soon as one of them is lost, and is it known who sends to whom? */
-static bool can_have_few_links(const struct exchange *x)
+/* Can all workers end as soon as one of them is lost, and is it known who sends to whom? All-reduces of a few
+ * workers on one machine go through memory that any two of them share. */
+static bool can_have_few_links(const struct exchange *x, bool is_crowded)
 {
-    return x->cfg.n_servers == 0 && x->cfg.is_sync && !x->cfg.goes_on && x->path && x->path->link;
+    if (x->cfg.n_servers > 0 || !x->cfg.is_sync || x->cfg.goes_on)
+        return false;
+    return x->named || (x->path && x->path->link && (x->cfg.n_workers > ALL_LINKED_MAX || is_crowded));
+}
+
+/* Does worker 0 collect what the others vote, or their sums, and so need a link to each? (stop_vote.h) */
+static bool has_votes(const struct exchange *x)
+{
+    return x->cfg.shares_evaluations || x->cfg.has_trainer || x->cfg.saves || test_sum_is_used(x);
 }
 
 int exchange_choose_links(struct exchange *x, const int *machines, bool is_crowded, struct err *e)
@@ -298,19 +308,19 @@ int exchange_choose_links(struct exchange *x, const int *machines, bool is_crowd
     int n = x->cfg.n_workers, me = x->cfg.node;
 
     x->e = e;
-    if (!can_have_few_links(x) || (n <= ALL_LINKED_MAX && !is_crowded))
+    if (!can_have_few_links(x, is_crowded))
         return CODEC_GO;
     x->links = calloc((size_t)n, sizeof *x->links);
     if (!x->links)
         return err_set(e, ERR_NOMEM, "no memory for the links of %d workers", n);
     for (int k = 0; k < n; k++)
-        x->links[k] = k == 0 || me == 0;
-    return x->path->link(&x->channels[0], machines, x->links);
+        x->links[k] = (has_votes(x) && (k == 0 || me == 0)) || (x->named && x->named[k]);
+    return x->named ? CODEC_GO : x->path->link(&x->channels[0], machines, x->links);
 }
 
 bool exchange_has_few_links(const struct exchange *x)
 {
-    return x->links;
+    return x->links && exchange_collects(x);
 }
 
 bool exchange_needs_link(const struct exchange *x, int node)

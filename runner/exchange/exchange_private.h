@@ -20,6 +20,7 @@ struct exchange {
     struct round_rule of_codec;      /* the rule that it points to if the codec has rounds */
     const struct combine_path *path; /* NULL: another kind of rule */
     bool is_late;                    /* combinations are one exchange late: combine_path_overlaps() */
+    bool *named;                     /* (n_workers): codec_link(); NULL: the codec names none */
     bool *links;                     /* (n_workers): exchange_choose_links(); NULL: it needs all */
     struct mesh *mesh;
     struct err *e; /* of the call that is under way */

@@ -51,6 +51,23 @@ static int host_array(struct codec *c, void *at, size_t n, size_t size)
     return make_vector(c, "array()", at, n, size);
 }
 
+static int host_link(struct codec *c, int worker)
+{
+    struct channel *ch = channel_of(c);
+    struct exchange *x = ch->x;
+
+    if (x->mesh)
+        return channel_fail(ch, "it calls link() after open()");
+    if (worker < 0 || worker >= c->n_workers || worker == c->run->node)
+        return channel_fail(ch, "it calls link() for node %d, which is no other worker", worker);
+    if (!x->named)
+        x->named = calloc((size_t)c->n_workers, sizeof *x->named);
+    if (!x->named)
+        return err_set(x->e, ERR_NOMEM, "no memory for the links of %d workers", c->n_workers);
+    x->named[worker] = true;
+    return CODEC_GO;
+}
+
 static void host_common(const struct codec *c, uint64_t key, float *out, size_t n)
 {
     rng_common(out, n, channel_of(c)->x->cfg.seed, key);
@@ -133,6 +150,9 @@ static int host_send(struct codec *c, int to)
         return channel_fail(ch, "node %d sends to itself; a message can only go to another node", to);
     if (!exchange_needs_link(ch->x, to))
         return channel_fail(ch, "node %d has no link to node %d", c->run->node, to);
+    if (ch->x->named && to >= 0 && !ch->x->named[to])
+        return channel_fail(ch, "node %d sends to node %d, for which open() has not called link()",
+                            c->run->node, to);
     if (ch->server && to < 0 && to != ch->server)
         return channel_fail(ch, "this range is served by node %d, not by node %d", ch->server, to);
     if (channel_has_left(ch, to))
@@ -292,4 +312,5 @@ const struct codec_host channel_host = {.zeros = host_zeros,
                                         .record = host_record,
                                         .message_to = host_message_to,
                                         .array = host_array,
-                                        .common = host_common};
+                                        .common = host_common,
+                                        .link = host_link};

@@ -168,6 +168,12 @@ static void check_common(const struct codec *c, uint64_t key, float *out, size_t
     rng_common(out, n, check.seed, key);
 }
 
+static int check_link(struct codec *c, int worker)
+{
+    (void)c, (void)worker;
+    return CODEC_GO;
+}
+
 static float check_uniform(struct codec *c)
 {
     (void)c;
@@ -203,7 +209,8 @@ static const struct codec_host host = {.zeros = check_zeros,
                                        .log = check_log,
                                        .holds = check_holds,
                                        .array = check_array,
-                                       .common = check_common};
+                                       .common = check_common,
+                                       .link = check_link};
 
 /* Lists the trained tensors, or the running statistics, in the order of the parameters. */
 static int list_layers(struct codec_layer *layers, int n, bool is_statistic, const struct model_spec *m)

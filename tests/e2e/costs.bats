@@ -105,3 +105,11 @@ PY
     [ "$two" -lt $((data * 13 / 10)) ]
     [ $(((four - two) / 2)) -lt 40000 ] # codec, model and settings of one worker more
 }
+
+@test "a worker of gossip on a ring has two links, however many workers there are" {
+    start_agents 8
+    for n in 4 8; do
+        "$SUBMIT" --workers worker.json --codec gossip --node_count $n --model softmax --dataset "$FEW" --epochs 1 -o "job-$n"
+        [ "$(grep -lx 'connected to 2 nodes' "job-$n"/logs/worker-*.log | wc -l)" -eq $n ]
+    done
+}

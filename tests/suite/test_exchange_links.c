@@ -65,6 +65,47 @@ TEST(a_large_job_has_the_links_of_its_all_reduces_and_those_to_worker_0)
     }
 }
 
+/* Without votes worker 0 has no more links than the others. */
+TEST(a_large_job_without_votes_has_the_links_of_its_all_reduces_only)
+{
+    struct cluster_config cfg = large_job;
+    struct cluster c;
+
+    cfg.eval_every = 0;
+    cfg.shares_evaluations = false;
+    open_linked(&c, &cfg, false);
+    assert_true(cluster_run(&c));
+    for (int i = 0; i < MANY; i++)
+        assert_true(n_links(&c, i) < MOST_LINKS);
+    cluster_close(&c);
+}
+
+TEST(workers_on_a_ring_are_linked_to_their_neighbors_and_to_worker_0_for_votes_only)
+{
+    for (int k = 0; k < 2; k++) {
+        bool has_votes = k > 0;
+        const struct cluster_config ring = {.codec = "gossip",
+                                            .n_workers = MANY,
+                                            .n_steps = 3,
+                                            .n_params = 9,
+                                            .eval_every = has_votes ? 1 : 0,
+                                            .shares_evaluations = has_votes};
+        struct cluster c;
+
+        open_linked(&c, &ring, false);
+        assert_true(cluster_run(&c));
+        for (int i = 0; i < MANY; i++) {
+            bool is_beside_0 = i == 1 || i == MANY - 1;
+
+            assert_int_equal(c.nodes[i].phase, NODE_DONE);
+            assert_int_equal(n_links(&c, i), !has_votes ? 2 : i == 0 ? MANY - 1 : is_beside_0 ? 2 : 3);
+            for (int to = 0; to < MANY; to++)
+                assert_true(!has_sent(c.nodes[i].x, to) || exchange_needs_link(c.nodes[i].x, to));
+        }
+        cluster_close(&c);
+    }
+}
+
 TEST(other_jobs_have_all_links)
 {
     struct cluster_config few = large_job, goes_on = large_job, gathers = large_job, direct = large_job;
@@ -149,6 +190,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_large_job_has_the_links_of_its_all_reduces_and_those_to_worker_0),
+        cmocka_unit_test(a_large_job_without_votes_has_the_links_of_its_all_reduces_only),
+        cmocka_unit_test(workers_on_a_ring_are_linked_to_their_neighbors_and_to_worker_0_for_votes_only),
         cmocka_unit_test(other_jobs_have_all_links),
         cmocka_unit_test(a_job_with_few_processors_for_its_workers_has_few_links),
         cmocka_unit_test(a_report_names_the_end_of_the_chain_and_a_peers_decision_is_passed_on),
