@@ -441,7 +441,7 @@ static void start_job(struct task *t, const struct start_document *d, struct api
                         t->job.spec.id, t->job.spec.attempt);
     else if (t->job.digest[0] && strcmp(t->job.digest, d->digest) == 0)
         respond_job(rs, 202, t);
-    else if (job_start(t, d->line, d->digest, d->nodes, &e) < 0)
+    else if (job_start(t, d->line, d->digest, &e) < 0)
         respond_error(rs, &e);
     else
         respond_job(rs, 202, t);

@@ -506,7 +506,7 @@ static int start(struct node_process *f, struct err *e)
     rc = order ? start_document_parse(&d, order, &f->spec, e)
                : err_set(e, ERR_NOMEM, "no memory for an order");
     if (rc == 0) {
-        rc = job_start(f->task, d.line, d.digest, d.nodes, e);
+        rc = job_start(f->task, d.line, d.digest, e);
         start_document_clear(&d);
     }
     json_decref(order);

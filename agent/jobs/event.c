@@ -145,7 +145,6 @@ static const struct json_field runner_fields[] = {
 static const struct json_field start_fields[] = {
     {.key = "digest", .kind = JSON_FIELD_TEXT, EVENT_AT(digest), .required = true},
     {.key = "monotonic_s", .kind = JSON_FIELD_DOUBLE, EVENT_AT(monotonic_s), .required = true},
-    {.key = "nodes", .kind = JSON_FIELD_ANY, .required = true},
     {0},
 };
 
@@ -238,12 +237,6 @@ void event_state(struct event *ev, enum event_kind kind, enum job_state s, const
     snprintf(ev->message, sizeof ev->message, "%s", message ? message : "");
 }
 
-void event_clear(struct event *ev)
-{
-    json_decref(ev->nodes);
-    ev->nodes = NULL;
-}
-
 static bool has_state(enum event_kind k)
 {
     return k == EVENT_STATE || k == EVENT_END;
@@ -275,8 +268,6 @@ char *event_line(const struct event *ev)
         json_object_set_new(o, "waits_for", json_null());
     if (ev->kind == NOTE_RESERVE)
         json_object_set_new(o, "request", job_spec_json(&ev->spec));
-    if (ev->kind == NOTE_START)
-        json_object_set(o, "nodes", ev->nodes);
     /* Fifteen digits: every number is printed as it was read, 0.4 and not 0.40000000000000002. */
     line = json_dump_line(o, JSON_COMPACT);
     json_decref(rest);
@@ -363,13 +354,6 @@ static int body_parse(struct event *ev, const json_t *o, bool from_runner, struc
     for (int i = 0; ev->kind == NOTE_PACKAGE && i < PACKAGE_FILES_MAX; i++)
         if (!is_hex_or_empty(ev->hex[i]))
             return err_set(e, ERR_CONFIG, "/first, /second, /third: not a SHA-256");
-    if (ev->kind == NOTE_START) {
-        ev->nodes = json_incref(json_object_get(o, "nodes"));
-        if (!json_is_array(ev->nodes)) {
-            event_clear(ev);
-            return err_set(e, ERR_CONFIG, "/nodes: not an array");
-        }
-    }
     return 0;
 }
 

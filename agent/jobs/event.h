@@ -105,7 +105,6 @@ struct event {
     uint64_t n_lines;        /* SKIPPED */
     char digest[SHA256_HEX]; /* START: of the whole document, to recognize a repeated request */
     double monotonic_s;      /* START: clock_now(), for the time limit */
-    json_t *nodes;           /* START: [{"node","role","address"}], owned */
 };
 
 bool event_is_note(const struct event *ev);
@@ -114,13 +113,12 @@ bool event_is_note(const struct event *ev);
 void event_init(struct event *ev, enum event_kind kind);
 void event_state(struct event *ev, enum event_kind kind, enum job_state s, const char *reason,
                  const char *message);
-void event_clear(struct event *ev);
 
 /* Returns the line with its line feed, which the caller frees; NULL without memory. */
 char *event_line(const struct event *ev);
 
 /* Reads a line of the journal, or of a runner (which writes neither seq nor at, and no notes). The line has
- * no line feed. ERR_CONFIG: malformed, ERR_NOMEM; *out then needs no event_clear. */
+ * no line feed. ERR_CONFIG: malformed, ERR_NOMEM. */
 int event_parse_line(struct event *out, const char *line, size_t len, bool from_runner, struct err *e);
 
 /* Parses the request and checks what the table of fields cannot express: the form of the id, node against

@@ -13,12 +13,6 @@ void job_init(struct job *j)
         .loss = NAN, .accuracy = NAN, .eval_loss = NAN, .eval_accuracy = NAN, .waits_for = EVENT_NO_NODE};
 }
 
-void job_clear(struct job *j)
-{
-    json_decref(j->nodes);
-    job_init(j);
-}
-
 /* A state may repeat with another reason; a terminal one is final. */
 static int apply_state(struct job *j, const struct event *ev, struct err *e)
 {
@@ -182,8 +176,6 @@ static int apply_start(struct job *j, const struct event *ev, struct err *e)
         return err_set(e, ERR_CONFLICT, "%s is %s, not ready", j->spec.id, job_state_name(j->state));
     memcpy(j->digest, ev->digest, sizeof j->digest);
     j->started_monotonic = ev->monotonic_s;
-    json_decref(j->nodes);
-    j->nodes = json_incref(ev->nodes);
     return 0;
 }
 
@@ -314,6 +306,8 @@ json_t *job_json(const struct job *j, double now)
                           s->node, "role", s->role, "name", s->name, "codec", s->codec, "executor",
                           (int)s->executor, "submitter_unverified", s->submitter);
 
+    json_object_set_new(o, "node_count", json_integer(s->node_count));
+    json_object_set_new(o, "server_count", json_integer(s->server_count));
     json_object_set_new(o, "submitter", text_or_null(j->owner));
     json_object_set_new(o, "codec_sha256", text_or_null(j->packages[PACKAGE_CODEC].hex[0]));
     json_object_set_new(o, "trainer", text_or_null(s->trainer));
@@ -345,7 +339,6 @@ json_t *job_json(const struct job *j, double now)
     json_object_set_new(o, "params_sha256", text_or_null(j->params_sha256));
     json_object_set_new(o, "combined_nothing", json_boolean(j->combined_nothing));
     json_object_set_new(o, "comm", comm_json(&j->comm));
-    json_object_set_new(o, "nodes", j->nodes ? json_incref(j->nodes) : json_array());
     json_object_set_new(o, "last_seq", json_integer((json_int_t)j->last_seq));
     return o;
 }

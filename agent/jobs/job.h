@@ -30,7 +30,6 @@ struct job {
     uint64_t start_ticks;
     char boot[PROCESS_BOOT];
     char digest[SHA256_HEX]; /* of the start document; "": not started */
-    json_t *nodes;           /* NULL before start */
 
     int epoch, epochs;
     uint64_t step, steps, samples;
@@ -54,7 +53,6 @@ struct job {
 };
 
 void job_init(struct job *j);
-void job_clear(struct job *j);
 
 /* Applies an event. ERR_CONFLICT: it cannot follow the earlier ones; the job is unchanged. A numbered event
  * must have seq last_seq + 1.

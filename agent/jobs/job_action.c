@@ -424,7 +424,7 @@ int job_set_draining(struct jobs *jobs, bool is_draining, struct err *e)
     return 0;
 }
 
-int job_start(struct task *t, const char *line, const char *digest, json_t *nodes, struct err *e)
+int job_start(struct task *t, const char *line, const char *digest, struct err *e)
 {
     struct event ev;
     int rc;
@@ -441,7 +441,6 @@ int job_start(struct task *t, const char *line, const char *digest, json_t *node
     }
     event_init(&ev, NOTE_START);
     snprintf(ev.digest, sizeof ev.digest, "%s", digest);
-    ev.nodes = nodes;
     ev.monotonic_s = clock_now();
     if (task_record(t, &ev, e) < 0 || job_move(t, JOB_RUNNING, "", "started", e) < 0) {
         job_stop(t, job_reason_of(e), e->text, STOP_GRACE_S);

@@ -32,10 +32,9 @@ int job_set_draining(struct jobs *jobs, bool is_draining, struct err *e);
 /* Starts the runner of a job that has a slot and all its packages. */
 void job_advance(struct task *t);
 
-/* Sends the start document to the runner and moves the job to `running`. `digest` identifies the document,
- * clients see `nodes`. ERR_CONFLICT: the job is not ready, or its runner has just ended; otherwise the job is
- * stopped. */
-int job_start(struct task *t, const char *line, const char *digest, json_t *nodes, struct err *e);
+/* Sends the start document to the runner and moves the job to `running`. `digest` identifies the document.
+ * ERR_CONFLICT: the job is not ready, or its runner has just ended; otherwise the job is stopped. */
+int job_start(struct task *t, const char *line, const char *digest, struct err *e);
 
 /* Renews the lease: the submitter has sent a request. */
 void job_touch(struct task *t);

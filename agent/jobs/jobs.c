@@ -166,7 +166,6 @@ static void task_free(struct task *t)
 {
     task_release(t);
     journal_close(&t->journal);
-    job_clear(&t->job);
     free(t);
 }
 
@@ -369,17 +368,12 @@ int task_record(struct task *t, struct event *ev, struct err *e)
     ev->seq = event_is_note(ev) ? 0 : t->job.last_seq + 1;
     /* Applies the event first, as an invalid one must not be written. Clients see it only when the journal
      * has it, so that a crash undoes nothing that they have seen. */
-    json_incref(before.nodes);
-    if (job_apply(&t->job, ev, e) < 0) {
-        json_decref(before.nodes);
+    if (job_apply(&t->job, ev, e) < 0)
         return e->code;
-    }
     if (journal_append(&t->journal, ev, is_synced(ev), e) < 0) {
-        json_decref(t->job.nodes);
         t->job = before;
         return e->code;
     }
-    json_decref(before.nodes);
     t->jobs->n_changes++;
     counts_event(&t->jobs->counts, ev, &before, &t->job);
     if (ev->kind == EVENT_END)

@@ -50,7 +50,6 @@ static int replay_line(struct journal *j, struct event *ev, const char *line, si
         rc = replay->event(replay->arg, ev, e);
     if (rc == 0 && !event_is_note(ev))
         count_event(j, ev->seq, at);
-    event_clear(ev);
     return rc;
 }
 

@@ -7,24 +7,21 @@
 #include "shared/base/json.h"
 #include "shared/job/peer_list.h"
 
-/* The nodes of the list, for clients; each must be one of the job. */
-static int list_nodes(json_t *nodes, const struct peer_list *l, const struct job_spec *spec, struct err *e)
+static int check_nodes(const struct peer_list *l, const struct job_spec *spec, struct err *e)
 {
+    char at[32];
+
     for (size_t i = 0; i < l->n; i++) {
-        const struct peer *p = &l->at[i];
-        const char *role = p->node < 0 ? "server" : "worker";
-        char at[32];
+        int node = l->at[i].node;
 
         snprintf(at, sizeof at, "/peers/%zu", i);
-        if (job_spec_check_node(spec, role, p->node, at, e) < 0)
+        if (job_spec_check_node(spec, node < 0 ? "server" : "worker", node, at, e) < 0)
             return e->code;
-        json_array_append_new(
-            nodes, json_pack("{s:i,s:s,s:s}", "node", p->node, "role", role, "address", p->address));
     }
     return 0;
 }
 
-static int parse_peers(json_t *nodes, const json_t *doc, const struct job_spec *spec, struct err *e)
+static int check_peers(const json_t *doc, const struct job_spec *spec, struct err *e)
 {
     const char *text = json_string_value(json_object_get(doc, "peers"));
     struct peer_list l;
@@ -34,7 +31,7 @@ static int parse_peers(json_t *nodes, const json_t *doc, const struct job_spec *
         return err_set(e, ERR_CONFIG, "/peers: missing or not a text");
     if (peer_list_parse(&l, text, e) < 0)
         return e->code;
-    rc = list_nodes(nodes, &l, spec, e);
+    rc = check_nodes(&l, spec, e);
     peer_list_clear(&l);
     return rc;
 }
@@ -44,13 +41,12 @@ int start_document_parse(struct start_document *out, const json_t *doc, const st
                          struct err *e)
 {
     static const char *const keys[] = {"attempt", "secret", "peers", "is_crowded", NULL};
-    struct start_document d = {.nodes = json_array()};
+    struct start_document d = {0};
     char secret[SHA256_HEX];
 
     if (json_only_keys(doc, keys, "", e) < 0 ||
         json_get_int(&d.attempt, doc, "attempt", 1, 1000000, "", e) < 0 ||
-        json_get_text(secret, sizeof secret, doc, "secret", "", e) < 0 ||
-        parse_peers(d.nodes, doc, spec, e) < 0)
+        json_get_text(secret, sizeof secret, doc, "secret", "", e) < 0 || check_peers(doc, spec, e) < 0)
         goto fail;
     if (!is_sha256_hex(secret)) {
         err_set(e, ERR_CONFIG, "/secret: not %d lower-case hex digits", SHA256_HEX - 1);
@@ -73,7 +69,6 @@ fail:
 
 void start_document_clear(struct start_document *d)
 {
-    json_decref(d->nodes);
     if (d->line)
         explicit_bzero(d->line, strlen(d->line)); /* it holds a secret */
     free(d->line);

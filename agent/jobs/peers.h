@@ -7,7 +7,6 @@
 
 struct start_document {
     int attempt;
-    json_t *nodes;           /* [{"node","role","address"}], for clients */
     char *line;              /* for the runner: the document in one line */
     char digest[SHA256_HEX]; /* of that line */
 };

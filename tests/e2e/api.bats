@@ -16,7 +16,7 @@ slow_job() {
     within 60 is_at_step 0 5
     run curl -s "http://127.0.0.1:${PORTS[0]}/v1/status"
     jq -e '.running[0] | .name == "watched" and .codec == "gated" and .progress.epoch >= 1 and .metrics.loss > 0
-        and .started_at != null and (.nodes | length) == 2' <<<"$output"
+        and .started_at != null and .node_count == 2' <<<"$output"
     has_sent_much() { status_page 0 | jq -e '.running[0].comm.sent_bytes > 1000000'; }
     within 60 has_sent_much
     [[ "$output" != *"$(cat agent0/token)"* ]]
