@@ -2,6 +2,7 @@
  * programs use themselves: a line for each verb, which has no names, and for each of its options.
  * docs/tool/manuals makes of it the completions of bash, zsh and fish; the code of these is in
  * docs/tool/completion.*. */
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,7 +95,7 @@ static const char *operands_of(const struct verb *v)
 }
 
 /* A line with tabs between PROGRAM, VERB, its names, VALUES and its help; VALUES "-": it takes none. */
-static void print_options(const char *program, const char *verb, unsigned bits, const struct args *a)
+static void print_options(const char *program, const char *verb, uint64_t bits, const struct args *a)
 {
     for (int i = 0; i < a->n; i++) {
         const struct args_option *t = &a->options[i];
