@@ -363,6 +363,7 @@ void job_schedule(struct jobs *jobs)
 
     if (jobs->is_stopping)
         return;
+    turns_expire(&jobs->turns, clock_now());
     /* Again, as a promoted job may end at once and free its slot. */
     while (!jobs->is_draining && jobs_free_slot(jobs) >= 0 && (t = job_next_pending(jobs)) != NULL)
         promote(t);

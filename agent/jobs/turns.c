@@ -163,7 +163,7 @@ static const struct turn_waiter *find_keeper(const struct turns *t, double now)
 {
     const struct turn_waiter *first = NULL;
 
-    for (size_t i = 0; i < t->n_waiters; i++)
+    for (size_t i = 0; i < t->n_waiters && now >= t->rest_until; i++)
         if (keeps(t, &t->waiters[i], now) && (!first || is_before(&t->waiters[i], first)))
             first = &t->waiters[i];
     return first;
@@ -181,6 +181,7 @@ void turns_keep(struct turns *t, int n_free, double now)
     w->keep_most_s = 2 * fmax(t->aging_s, w->keep_most_s);
     w->kept_s = t->kept_at = 0;
     w->first_seen = now;
+    t->rest_until = now + t->aging_s;
     t->n_changes++;
 }
 

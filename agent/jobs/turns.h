@@ -11,8 +11,8 @@
  * the agents that it may use keep their slots: they start no other job. If there are several such jobs, slots
  * are kept for the one that became the first at the earliest time. Watchers report that time, so that all
  * agents choose the same job; an agent does not take a report of more than CLAIM_S before its own
- * observation. A slot that stays free is kept for aging_s. Then the agent starts other jobs for aging_s, and
- * keeps slots for that job again for twice as long as the last time: a job that never starts cannot block the
+ * observation. A slot that stays free is kept for aging_s. Then the agent keeps slots for no job for aging_s,
+ * and for that job again for twice as long as the last time: a job that never starts cannot block the
  * agent, and one that waits for long jobs gets its agents in the end.
  *
  * No I/O, no clock. */
@@ -65,6 +65,7 @@ struct turns {
     struct turn_user users[TURNS_USERS]; /* (n_users) */
     size_t n_users;
     double kept_at;     /* clock_now() of the last turns_keep() with a free slot; 0: there was none */
+    double rest_until;  /* clock_now() before which slots are kept for nobody; 0: now */
     uint64_t n_freed;   /* incremented when slots may have become free */
     double freed_at;    /* clock_now() of the last time */
     uint64_t n_changes; /* of all of this */

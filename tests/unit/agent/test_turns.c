@@ -155,6 +155,22 @@ TEST(a_slot_that_stays_free_is_kept_for_a_time_and_later_for_twice_that_time)
     assert_true(may_take(&t, "ann", "j-ann", 1, 9005));
 }
 
+TEST(slots_that_were_kept_in_vain_are_kept_for_no_other_watcher_for_a_time)
+{
+    begin_turns();
+    for (int i = 0; i < 2; i++) {
+        struct turn_waiter *w = add_waiter(&t, i ? "cid" : "bob");
+
+        w->first_is_possible = true;
+        turns_set_first(w, i ? "j-cid" : "j-bob", 5000, 1000, 5000);
+    }
+    for (double now = 1600; now < 2210; now += 5)
+        turns_keep(&t, 1, now);
+    assert_true(may_take(&t, "ann", "j-ann", 1, 2210));
+    assert_true(may_take(&t, "ann", "j-ann", 1, 2800));
+    assert_false(may_take(&t, "ann", "j-ann", 1, 2810));
+}
+
 TEST(a_token_has_a_few_watchers_and_a_new_one_replaces_the_one_that_was_silent_longest)
 {
     char id[16];
@@ -196,6 +212,7 @@ int main(void)
         cmocka_unit_test(only_who_may_see_the_job_for_which_slots_are_kept_is_told_its_id),
         cmocka_unit_test(of_two_jobs_that_waited_long_the_earlier_one_counts_as_far_as_the_agent_has_seen_it),
         cmocka_unit_test(a_slot_that_stays_free_is_kept_for_a_time_and_later_for_twice_that_time),
+        cmocka_unit_test(slots_that_were_kept_in_vain_are_kept_for_no_other_watcher_for_a_time),
         cmocka_unit_test(a_token_has_a_few_watchers_and_a_new_one_replaces_the_one_that_was_silent_longest),
         cmocka_unit_test(a_watcher_that_is_not_heard_of_is_forgotten),
     };
