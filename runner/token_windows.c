@@ -98,6 +98,7 @@ int token_windows_open_place(struct token_windows *w, const struct tensor_view *
                                 .n_tokens = train->shape[0],
                                 .time = time,
                                 .per_piece = per_piece,
+                                .last_token = vocab - 1,
                                 .n = pieces->shape[0] * per_piece,
                                 .is_large = tensor_bytes(train) > LARGE};
     for (size_t k = 0; k < pieces->shape[0]; k++) {
@@ -128,6 +129,14 @@ FAST static void take_wide(float *restrict x, int32_t *restrict labels, const ui
         labels[i] = from[i + 1];
 }
 
+FAST static void limit_tokens(float *restrict x, int32_t *restrict labels, size_t n, int32_t last)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = x[i] < (float)last ? x[i] : (float)last;
+    for (size_t i = 0; i < n; i++)
+        labels[i] = labels[i] < last ? labels[i] : last;
+}
+
 void token_windows_take(const struct token_windows *w, size_t at, float *x, int32_t *labels)
 {
     size_t piece = at / w->per_piece, stride = w->per_piece * w->time;
@@ -139,6 +148,8 @@ void token_windows_take(const struct token_windows *w, size_t at, float *x, int3
         take_bytes(x, labels, from, w->time);
     else
         take_wide(x, labels, (const uint16_t *)(const void *)from, w->time);
+    if (w->pieces)
+        limit_tokens(x, labels, w->time, w->last_token);
     if (w->is_large)
         release_pages(w, from, (w->time + 1) * w->token_bytes);
 }

@@ -20,7 +20,8 @@ struct token_windows {
     const int32_t *pieces; /* (n / per_piece), mapped; NULL: all, each with the token behind it */
     size_t n_tokens;       /* of the stream */
     size_t time, per_piece, n;
-    bool is_large; /* pages are released after use, so that the process's memory does not grow */
+    int32_t last_token; /* of the vocabulary */
+    bool is_large;      /* pages are released after use, so that the process's memory does not grow */
 };
 
 /* ERR_CONFIG: the tensor has another form, or a token that is not below `vocab`. Reads all tokens if the type
@@ -32,7 +33,8 @@ int token_windows_open(struct token_windows *w, const struct tensor_view *tokens
 int token_windows_open_place(struct token_windows *w, const struct tensor_view *train,
                              const struct tensor_view *pieces, size_t per_piece, size_t time, int vocab,
                              struct err *e);
-/* x (time), labels (time) of window `at`. */
+/* x (time), labels (time) of window `at`. A file in place may be written to after it was checked: a token that
+ * is beyond the vocabulary then is taken for the last one. */
 void token_windows_take(const struct token_windows *w, size_t at, float *x, int32_t *labels);
 
 #endif
