@@ -420,9 +420,11 @@ bool job_list_find_deleted(char *out, size_t size, struct job_list *s, const cha
     bool is_found = false;
 
     pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < DELETED_MOST && !is_found; i++)
-        is_found = s->deleted[i].folder && strcmp(s->deleted[i].id, id) == 0 &&
-                   snprintf(out, size, "%s", s->deleted[i].folder) < (int)size;
+    for (size_t k = 0; k < DELETED_MOST && k < s->n_deleted && !is_found; k++) { /* the last one first */
+        const struct deleted_job *d = &s->deleted[(s->n_deleted - 1 - k) % DELETED_MOST];
+
+        is_found = d->folder && strcmp(d->id, id) == 0 && snprintf(out, size, "%s", d->folder) < (int)size;
+    }
     pthread_mutex_unlock(&s->lock);
     return is_found;
 }

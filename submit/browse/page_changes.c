@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "shared/base/json.h"
 #include "submit/browse/run_delete.h"
@@ -18,6 +19,7 @@ static pthread_mutex_t one_change = PTHREAD_MUTEX_INITIALIZER;
 static int open_run(struct run *out, struct job_list *jobs, const char *id, struct err *e)
 {
     struct shown s;
+    struct stat st;
     json_t *line;
     int rc = 0;
 
@@ -28,6 +30,8 @@ static int open_run(struct run *out, struct job_list *jobs, const char *id, stru
         rc = err_set(e, ERR_CONFLICT, "%.60s has no folder of results here", id);
     else if (snprintf(out->folder, sizeof out->folder, "%s", s.path) >= (int)sizeof out->folder)
         rc = err_set(e, ERR_CONFLICT, "the path of the results is too long");
+    else if (lstat(s.path, &st) < 0 || !S_ISDIR(st.st_mode))
+        rc = err_set(e, ERR_CONFLICT, "%s is no folder any more", s.path);
     else
         out->doc = json_incref(s.run);
     shown_clear(&s);
@@ -98,11 +102,12 @@ static int delete_run(struct job_list *jobs, const char *id, struct run *r, stru
 
 static int undelete_run(struct job_list *jobs, const char *id, struct err *e)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], of_run[LISTED_ID];
 
+    snprintf(of_run, sizeof of_run, "%.*s", (int)strcspn(id, "~"), id); /* copies in the list are ID~2, ... */
     if (!job_list_find_deleted(folder, sizeof folder, jobs, id))
         return err_set(e, ERR_NOT_FOUND, "this page has not deleted %.60s", id);
-    return run_undelete(folder, e);
+    return run_undelete(folder, of_run, e);
 }
 
 static int change_run(struct job_list *jobs, const char *id, const char *action, const struct target *t,

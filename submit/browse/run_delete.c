@@ -60,6 +60,22 @@ static void deleted_name(char out[DELETED_NAME], const char *name, int k)
         snprintf(out, DELETED_NAME, "%s~%d", name, k);
 }
 
+/* EEXIST: `to` exists. NFS and some FUSE file systems know no flags. */
+static int rename_new(int from_dir, const char *from, int to_dir, const char *to)
+{
+    struct stat st;
+
+    if (renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    if (fstatat(to_dir, to, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        errno = EEXIST;
+        return -1;
+    }
+    return renameat(from_dir, from, to_dir, to);
+}
+
 /* Of the folder itself, if the user named a link to it, as logs/latest is. */
 static int move_away(char *out, size_t size, const char *folder, struct err *e)
 {
@@ -73,7 +89,7 @@ static int move_away(char *out, size_t size, const char *folder, struct err *e)
         rc = untrusted_enter(&p.deleted, p.dir, DELETED, e);
     for (int k = 1; rc == 0; k++) {
         deleted_name(name, p.name, k);
-        if (renameat2(p.dir, p.name, p.deleted, name, RENAME_NOREPLACE) == 0)
+        if (rename_new(p.dir, p.name, p.deleted, name) == 0)
             break;
         if (errno != EEXIST || k == SAME_NAME_MAX)
             rc = err_errno(e, ERR_IO, "%s/" DELETED "/%s", p.parent, name);
@@ -98,19 +114,38 @@ int run_delete(char *out, size_t size, const struct run *r, struct err *e)
     return rc;
 }
 
-static int find_last(char name[DELETED_NAME], const struct place *p, struct err *e)
+/* `id` NULL: any run. */
+static bool is_deleted_run(const struct place *p, const char *name, const char *id)
 {
+    char folder[PATH_MAX];
     struct stat st;
+    struct err ignored;
+    json_t *run;
+    bool is_run;
 
+    if (fstatat(p->deleted, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    if (!id)
+        return true;
+    if (snprintf(folder, sizeof folder, "%s/" DELETED "/%s", p->parent, name) >= (int)sizeof folder ||
+        run_file_read(&run, folder, &ignored) < 0)
+        return false;
+    is_run = strcmp(json_text_at(run, "id"), id) == 0;
+    json_decref(run);
+    return is_run;
+}
+
+static int find_last(char name[DELETED_NAME], const struct place *p, const char *id, struct err *e)
+{
     for (int k = SAME_NAME_MAX; k >= 1; k--) {
         deleted_name(name, p->name, k);
-        if (fstatat(p->deleted, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        if (is_deleted_run(p, name, id))
             return 0;
     }
     return err_set(e, ERR_NOT_FOUND, "%s/" DELETED " has no %s", p->parent, p->name);
 }
 
-int run_undelete(const char *folder, struct err *e)
+int run_undelete(const char *folder, const char *id, struct err *e)
 {
     char name[DELETED_NAME];
     struct place p;
@@ -121,8 +156,8 @@ int run_undelete(const char *folder, struct err *e)
     if (rc == 0 && untrusted_enter(&p.deleted, p.dir, DELETED, e) < 0)
         rc = err_set(e, ERR_NOT_FOUND, "no run was deleted in %s", p.parent);
     if (rc == 0)
-        rc = find_last(name, &p, e);
-    if (rc == 0 && renameat2(p.deleted, name, p.dir, p.name, RENAME_NOREPLACE) < 0)
+        rc = find_last(name, &p, id, e);
+    if (rc == 0 && rename_new(p.deleted, name, p.dir, p.name) < 0)
         rc = errno == EEXIST ? err_set(e, ERR_CONFLICT, "%s exists again: rename it first", folder)
                              : err_errno(e, ERR_IO, "%s", folder);
     if (rc == 0 && run_file_read(&run, folder, &ignored) == 0) {

@@ -122,7 +122,7 @@ int verb_undelete(const struct options *o, struct err *e)
         return err_set(e, ERR_USAGE, "undelete needs the folder that the results had, or the job's id");
     for (int i = 0; i < o->args.n_operands; i++) {
         folder_of(folder, o->args.operands[i]);
-        if (run_undelete(folder, e) < 0)
+        if (run_undelete(folder, NULL, e) < 0)
             return e->code;
         if (!o->json)
             text_print("%s\n", folder);
