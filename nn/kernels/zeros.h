@@ -16,12 +16,14 @@ static inline float *zeros_new(size_t n)
 {
     size_t bytes = (n * sizeof(float) + ZEROS_ALIGN - 1) / ZEROS_ALIGN * ZEROS_ALIGN;
     size_t huge = bytes / ZEROS_HUGE * ZEROS_HUGE;
-    float *p = aligned_alloc(huge ? ZEROS_HUGE : ZEROS_ALIGN, bytes ? bytes : ZEROS_ALIGN);
+    void *p;
 
-    if (p && huge)
+    /* Not aligned_alloc(), whose size must be a multiple of the alignment. */
+    if (posix_memalign(&p, huge ? ZEROS_HUGE : ZEROS_ALIGN, bytes ? bytes : ZEROS_ALIGN) != 0)
+        return NULL;
+    if (huge)
         madvise(p, huge, MADV_HUGEPAGE); /* a system without huge pages refuses it */
-    if (p)
-        memset(p, 0, bytes);
+    memset(p, 0, bytes);
     return p;
 }
 
