@@ -266,12 +266,15 @@ int mesh_sim_kill(struct mesh_sim *net, int slot, struct err *e)
 /* The loss is detected by the receiver, not sent. Messages in transit between them are dropped. */
 static int break_pair(struct mesh_sim *net, int from, int to, struct err *e)
 {
-    struct sim_pair *p = get_pair(net, from, to, e);
+    struct sim_pair *p;
     struct sim_message *m;
 
+    if (net->nodes[from].is_gone || net->nodes[to].is_gone)
+        return 0; /* a pair would say that its good-bye has been sent */
+    p = get_pair(net, from, to, e);
     if (!p)
         return e->code;
-    if (p->is_broken || net->nodes[from].is_gone || net->nodes[to].is_gone)
+    if (p->is_broken)
         return 0;
     p->is_broken = true;
     m = end_message(net, from, to, MESH_LOST, "it cannot be reached", e);
