@@ -288,13 +288,19 @@ size_t exchange_limit(const struct exchange *x)
     return limit;
 }
 
+/* The links that a rule names are those of its messages: its collectives need others. */
+static bool names_links(const struct exchange *x)
+{
+    return x->named && !exchange_collects(x);
+}
+
 /* Can all workers end as soon as one of them is lost, and is it known who sends to whom? All-reduces of a few
  * workers on one machine go through memory that any two of them share. */
 static bool can_have_few_links(const struct exchange *x, bool is_crowded)
 {
     if (x->cfg.n_servers > 0 || !x->cfg.is_sync || x->cfg.goes_on)
         return false;
-    return x->named || (x->path && x->path->link && (x->cfg.n_workers > ALL_LINKED_MAX || is_crowded));
+    return names_links(x) || (x->path && x->path->link && (x->cfg.n_workers > ALL_LINKED_MAX || is_crowded));
 }
 
 /* Does worker 0 collect what the others vote, or their sums, and so need a link to each? (stop_vote.h) */
@@ -314,8 +320,8 @@ int exchange_choose_links(struct exchange *x, const int *machines, bool is_crowd
     if (!x->links)
         return err_set(e, ERR_NOMEM, "no memory for the links of %d workers", n);
     for (int k = 0; k < n; k++)
-        x->links[k] = (has_votes(x) && (k == 0 || me == 0)) || (x->named && x->named[k]);
-    return x->named ? CODEC_GO : x->path->link(&x->channels[0], machines, x->links);
+        x->links[k] = (has_votes(x) && (k == 0 || me == 0)) || (names_links(x) && x->named[k]);
+    return names_links(x) ? CODEC_GO : x->path->link(&x->channels[0], machines, x->links);
 }
 
 bool exchange_has_few_links(const struct exchange *x)
