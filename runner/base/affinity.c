@@ -28,7 +28,9 @@ static int count_processors(const struct affinity *a)
 
     for (int i = 0; i < AFFINITY_WORDS; i++)
         n += __builtin_popcountll(a->words[i]);
-    return n > 0 ? n : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (n == 0)
+        n = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? n : 1;
 }
 
 static bool shares_any(const struct affinity *a, const struct affinity *b)
