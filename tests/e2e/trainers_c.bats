@@ -58,7 +58,8 @@ load documents
 run_built_in() {
     local name=$1 node job
     shift
-    "$SUBMIT" -q --workers worker.json --node_count 2 --epochs 2 "$@" --model mlp-tutorial --dataset "$FEW" --learn_rate 0.05 -o "$name"
+    "$SUBMIT" -q --workers worker.json --node_count 2 --epochs 2 "$@" --model mlp-tutorial --dataset digits:train=1280,test=1 \
+        --learn_rate 0.05 -o "$name" # a test set of one sample is not divided over the workers, as a program's is not
     job=$(jq -r .id "$name/run.json")
     mkdir "$name-packages"
     for ((node = 0; node < $(jq .settings.node_count "$name/run.json"); node++)); do

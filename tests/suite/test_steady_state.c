@@ -299,13 +299,13 @@ TEST(reducing_items_of_a_common_scale_allocates_nothing_and_copies_no_vector)
     train(&(struct job){.codec = "allreduce", .compress = "fixed8", .local_path = LOCAL_PATH_OFF});
 }
 
-/* The sums of all slices are copied to where the gradients are. */
-TEST(reducing_in_shared_memory_allocates_nothing_and_copies_one_vector)
+/* The update reads the sums of all slices where they were summed. */
+TEST(reducing_in_shared_memory_allocates_nothing_and_copies_no_vector)
 {
     if (IS_SANITIZED)
         skip();
     needs_sealed_memory();
-    train(&(struct job){.codec = "allreduce", .local_path = LOCAL_PATH_AUTO, .n_vectors = 1});
+    train(&(struct job){.codec = "allreduce", .local_path = LOCAL_PATH_AUTO});
 }
 
 /* The parameters are in that memory. */
@@ -354,7 +354,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reducing_over_connections_allocates_nothing_and_copies_no_vector),
         cmocka_unit_test(reducing_items_of_a_common_scale_allocates_nothing_and_copies_no_vector),
-        cmocka_unit_test(reducing_in_shared_memory_allocates_nothing_and_copies_one_vector),
+        cmocka_unit_test(reducing_in_shared_memory_allocates_nothing_and_copies_no_vector),
         cmocka_unit_test(averaging_parameters_in_shared_memory_allocates_nothing_and_copies_one_vector),
         cmocka_unit_test(a_message_rule_copies_the_vector_once_and_allocates_a_few_messages),
         cmocka_unit_test(a_message_rule_on_one_machine_copies_the_vector_twice_and_allocates_a_few_messages),
