@@ -33,8 +33,8 @@ int token_windows_open(struct token_windows *w, const struct tensor_view *tokens
 int token_windows_open_place(struct token_windows *w, const struct tensor_view *train,
                              const struct tensor_view *pieces, size_t per_piece, size_t time, int vocab,
                              struct err *e);
-/* x (time), labels (time) of window `at`. A file in place may be written to after it was checked: a token that
- * is beyond the vocabulary then is taken for the last one. */
+/* x (time), labels (time) of window `at`. A file in place may be written to after it was checked: a token
+ * that is beyond the vocabulary then is taken for the last one. */
 void token_windows_take(const struct token_windows *w, size_t at, float *x, int32_t *labels);
 
 #endif

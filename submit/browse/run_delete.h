@@ -10,8 +10,8 @@
 /* out: the path to which the folder was moved: .deleted/NAME, or .deleted/NAME~2, ... if a run of that name
  * was deleted before. ERR_CONFLICT: the job has not ended; ERR_IO. */
 int run_delete(char *out, size_t size, const struct run *r, struct err *e);
-/* Moves what was deleted last of this folder's name back; `id`: of this job only, NULL: of any. ERR_NOT_FOUND:
- * there is none; ERR_CONFLICT: the folder exists again; ERR_IO. */
+/* Moves what was deleted last of this folder's name back. `id`: of this job only; NULL: of any.
+ * ERR_NOT_FOUND: there is none; ERR_CONFLICT: the folder exists again; ERR_IO. */
 int run_undelete(const char *folder, const char *id, struct err *e);
 
 #endif
