@@ -9,6 +9,15 @@ in_queue() { [ "$("$SUBMIT" list --json | jq -r --arg id "$1" '.data.jobs[] | se
 place_of() { "$SUBMIT" status "$1" --json | jq .data.place; }
 status_says() { [[ "$("$SUBMIT" status "$1")" == *"$2"* ]]; }
 is_empty() { ! ls -d "$XDG_STATE_HOME"/psgd/queue/j-* 2>/dev/null >&2; }
+# kill_processes_of ID: kills the queue's watcher and the process of a job; until they are gone they have their locks.
+kill_processes_of() {
+    local pid
+    for pid in $(cat "$XDG_STATE_HOME/psgd/queue/watcher") $(pgrep -f "job_submit queue run $1"); do
+        kill -9 "$pid"
+        within 60 is_gone "$pid"
+    done
+}
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
 ended_as() { [ "$(jq -r .state "$1/run.json" 2>/dev/null)" = "$2" ]; }
 
 @test "a detached job is accepted while no agent runs, starts when they do, and its results are fetched" {
@@ -72,8 +81,7 @@ only_running() { api "$1" GET '/v1/jobs?state=running' | jq -r '.jobs[0].id'; }
     local id
     id=$("$SUBMIT" -q --codec gated.c --round-timeout "$TEST_LIMIT" "${PAST_GATE[@]}" --node_count 2 --detach -o out 2>queued.log)
     within 60 is_in_state 0 running
-    kill -9 "$(cat "$XDG_STATE_HOME/psgd/queue/watcher")"
-    kill -9 "$(pgrep -f "job_submit queue run $id")"
+    kill_processes_of "$id"
     open_gate
     run "$SUBMIT" wait "$id"
     [ "$status" -eq 0 ]
@@ -86,8 +94,7 @@ only_running() { api "$1" GET '/v1/jobs?state=running' | jq -r '.jobs[0].id'; }
     local id queue=$XDG_STATE_HOME/psgd/queue
     id=$("$SUBMIT" -q --codec gated.c --round-timeout "$TEST_LIMIT" "${PAST_GATE[@]}" --node_count 1 --detach -o out 2>queued.log)
     within 60 is_in_state 0 running
-    kill -9 "$(cat "$queue/watcher")"
-    kill -9 "$(pgrep -f "job_submit queue run $id")"
+    kill_processes_of "$id"
     echo '{' >"$queue/$id/job.json"
     "$SUBMIT" wait "$id" >waited.log 2>&1 3>&- &
     local waiter=$!
